@@ -1,0 +1,77 @@
+"""Everything that papo raises on purpose.
+
+    PapoError
+    ├── ConfigError          exit 2   the run config is wrong: all faults of the file at once
+    ├── DataError            exit 2   a data set or a frame is wrong, or changed under a run
+    ├── StoreError           exit 1   what is on disk is not what was written
+    │   ├── Damaged                   a file's bytes are not those that were published
+    │   ├── LedgerMismatch            the chain of commits or rows does not hold
+    │   └── Fenced                    another writer has taken over this run
+    ├── RunLocked            exit 3   another process advances this run
+    ├── DiskFull             exit 3   no space; everything published so far is safe
+    ├── EngineError          exit 1   the learner or generator failed
+    │   ├── EngineDied                its process is gone (killed, out of memory, never started)
+    │   └── NonFinite                 the update has no finite loss or gradient
+    ├── InexactReplay        exit 1   a replayed update did not give the recorded weights
+    └── Interrupted          exit 3   stopped by a signal; the next start goes on from here
+
+A failed rollout is data (a null reward with a status); only a failed stage is an exception.
+"""
+
+
+class PapoError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is the command's."""
+
+    exit_code: int = 1
+
+
+class ConfigError(PapoError):
+    exit_code = 2
+
+
+class DataError(PapoError):
+    exit_code = 2
+
+
+class StoreError(PapoError):
+    pass
+
+
+class Damaged(StoreError):
+    pass
+
+
+class LedgerMismatch(StoreError):
+    pass
+
+
+class Fenced(StoreError):
+    exit_code = 3
+
+
+class RunLocked(PapoError):
+    exit_code = 3
+
+
+class DiskFull(PapoError):
+    exit_code = 3
+
+
+class EngineError(PapoError):
+    pass
+
+
+class EngineDied(EngineError):
+    pass
+
+
+class NonFinite(EngineError):
+    pass
+
+
+class InexactReplay(PapoError):
+    pass
+
+
+class Interrupted(PapoError):
+    exit_code = 3
