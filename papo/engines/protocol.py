@@ -1,0 +1,252 @@
+"""What an engine is asked and what it answers: verbs over references, so that one process group serves every stage.
+
+An engine holds *named states* ("policy", later "reference", "critic", "implicit_prm"). It reads frames by path and
+writes its results to the path that it is given; the caller validates and publishes them, so there is one writer.
+Requests and answers are plain frozen values which cross the process border as JSON, never as pickles.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from papo.algorithm import Algorithm
+from papo.values import value
+
+State = Literal["policy", "reference"]
+Progress = Callable[[int, int], None]
+"""Called with (done, total) in units of the verb: decoded tokens, micro-batches or SFT steps."""
+
+
+@value
+class OptimizerSettings:
+    """AdamW and its learning-rate schedule, a pure function of the optimizer-step count (no scheduler object to lose)."""
+
+    learning_rate: float = 1e-6
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = 1.0
+    """Global L2 norm that gradients are clipped to; None: not clipped, still measured."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: int = 0
+    schedule_steps: int | None = None
+    """Optimizer steps over which linear and cosine decay; the schedule's own length, apart from `iterations`."""
+    final_ratio: float = 0.0
+    """Learning rate at the end of the decay, as a share of `learning_rate`."""
+
+
+@value
+class TinyModel:
+    """A Qwen2-style policy made from nothing, with the digit-chain vocabulary as its tokenizer: the embedded default."""
+
+    kind: Literal["tiny_qwen2"] = "tiny_qwen2"
+    hidden_size: int = 64
+    layers: int = 2
+    heads: int = 4
+    kv_heads: int = 2
+    intermediate_size: int = 176
+    initializer_range: float = 0.08
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """How the process group is started and what it loads; everything here is in the recorded environment."""
+
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    ranks: int = 1
+    threads: int = 1
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    micro_batch_size: int = 64
+    trust_remote_code: bool = False
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What a learner's state hashes to: sorted tensors (name, dtype, shape, bytes), buffers included, moments apart."""
+
+    policy_sha256: str
+    optimizer_sha256: str
+    optimizer_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateModel:
+    """Write a fresh Hugging Face folder (weights, config, tokenizer) for `model` to `folder`."""
+
+    model: TinyModel
+    folder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFormat:
+    """How a row's prompt becomes token ids, once: template, system prompt, begin token."""
+
+    chat: Literal["auto", "always", "never"] = "auto"
+    """auto: the tokenizer's chat template where it has one and the row is messages, or the model is a chat model."""
+    system: str | None = None
+    prefix: str = ""
+    suffix: str = ""
+    """Text put before and after each plain prompt (instructions such as "put the answer in \\boxed{}")."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenize:
+    """Turn rows into prompt ids. `rows`: Parquet with prompt_id, prompt (text, or JSON of chat messages where
+    `is_messages` is true). Writes prompt_id, prompt_text (after the template), prompt_ids to `output`."""
+
+    model: str
+    rows: str
+    format: PromptFormat
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Load a named state: a model folder (fresh optimizer) or one of our checkpoints, exactly one of the two."""
+
+    state: State = "policy"
+    model: str
+    """Hugging Face folder: architecture and tokenizer, and the weights too unless `checkpoint` is given."""
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowAddress:
+    group_id: int
+    sample_index: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """Sample one shard. The batch always has `batch_rows` rows and prompts are left-padded to `width`, whatever the
+    shard holds, so that a row is a function of its own ids, seed, position and these constants."""
+
+    prompts: str
+    """Parquet with group_id, prompt_id, prompt_ids."""
+    rows: tuple[RowAddress, ...]
+    batch_rows: int
+    width: int
+    max_completion_length: int
+    temperature: float
+    """0 is greedy (evaluation only)."""
+    keep_special_tokens: tuple[str, ...] = ()
+    policy_version: int
+    sampling_sha256: str
+    output: str
+    """Parquet in the columns of schemas.frames.Rollouts, rows in the order of `rows`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logprobs:
+    """Log-probs of stored completions under a state, at the sampling temperature, plus token entropies if asked."""
+
+    state: State
+    column: Literal["old_logprobs", "ref_logprobs"]
+    prompts: str
+    rollouts: str
+    temperature: float
+    output: str
+    """Parquet with group_id, sample_index and `column`: one float32 a completion token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One iteration's optimizer steps on stored rows: `ppo_epochs` passes in mini-batches of
+    `ppo_mini_batch_size` rows, in an order addressed by `seed`."""
+
+    prompts: str
+    rollouts: tuple[str, ...]
+    advantages: str
+    logprobs: tuple[str, ...]
+    """Frames with old_logprobs and/or ref_logprobs; empty when one optimizer step a batch makes them needless."""
+    algorithm: Algorithm
+    optimizer: OptimizerSettings
+    temperature: float
+    seed: int
+    off_policy: bool = False
+    """True when the rows come from weights that were lost: ratios are taken from the stored sampler_logprobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateResult:
+    fingerprint: Fingerprint
+    stats: dict[str, float | int | bool]
+    """papo.metrics.UpdateStats as a dict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftPhase:
+    """A share of the supervised steps drawn from the rows whose `style` is among `styles` (empty: all rows)."""
+
+    share: float
+    styles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftSteps:
+    """Supervised steps `first`..`first+count`-1 of `total` on prompt/completion rows; the batch of a step is addressed
+    by (seed, step), so a run cut into calls of any size is the same run."""
+
+    rows: str
+    """Parquet with prompt_ids, completion_ids (ending in EOS), style."""
+    phases: tuple[SftPhase, ...]
+    first: int
+    count: int
+    total: int
+    batch_size: int
+    optimizer: OptimizerSettings
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizePairs:
+    """prompt and completion texts to prompt_ids and completion_ids (+EOS) for supervised training."""
+
+    model: str
+    rows: str
+    format: PromptFormat
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftResult:
+    fingerprint: Fingerprint
+    losses: tuple[float, ...]
+
+
+class Engine(Protocol):
+    """A learner that can also generate on its own weights. Every call may raise `papo.errors.EngineDied`, after which
+    `start` gives an empty engine again."""
+
+    @property
+    def held(self) -> Fingerprint | None:
+        """The policy that is in memory now, or None."""
+        ...
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Versions, device, ranks, threads: recorded, not identity."""
+        ...
+
+    def start(self) -> None: ...
+    def create(self, request: CreateModel) -> None: ...
+    def tokenize(self, request: Tokenize) -> None: ...
+    def tokenize_pairs(self, request: TokenizePairs) -> None: ...
+    def open(self, request: Open) -> Fingerprint: ...
+    def generate(self, request: Generate, progress: Progress | None = None) -> None: ...
+    def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None: ...
+    def update(self, request: Update, progress: Progress | None = None) -> UpdateResult: ...
+    def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult: ...
+    def save(self, folder: str) -> None:
+        """Write the policy, its optimizer and RNG as a checkpoint into the empty `folder`."""
+        ...
+
+    def export(self, folder: str) -> None:
+        """Write the policy as a Hugging Face folder (safetensors, config, tokenizer) into the empty `folder`."""
+        ...
+
+    def close(self) -> None: ...
