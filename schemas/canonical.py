@@ -1,0 +1,17 @@
+"""One spelling of every record, so that equal records have equal hashes on any machine."""
+
+import hashlib
+import json
+from typing import Any
+
+
+def canonical_json(record: Any) -> bytes:
+    """UTF-8 JSON with sorted keys, no blanks and no NaN.
+
+    Raises ValueError for a float that is not finite: such a number has no JSON spelling and must be null by now.
+    """
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def sha256_of(record: Any) -> str:
+    return hashlib.sha256(canonical_json(record)).hexdigest()

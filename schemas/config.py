@@ -1,0 +1,205 @@
+"""The run config: frozen, closed, with a reference entry under each field. Defaults run.
+
+Each field has a role. *identity* (unmarked) fields decide what is computed and enter keys and `config_sha256`;
+*horizon* fields decide how long; *operational* ones how and where. The latter two may change at any resume.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from papo.algorithm import Algorithm
+from papo.chains import ChainTask
+from papo.engines.protocol import EngineSettings, OptimizerSettings, PromptFormat
+from papo.rewards import OutcomeReward
+from papo.scorers import ProcessScorer
+from schemas.canonical import sha256_of
+
+
+@dataclass(frozen=True)
+class Role:
+    name: Literal["horizon", "operational"]
+
+
+HORIZON = Role("horizon")
+OPERATIONAL = Role("operational")
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Columns(Section):
+    """Which column of the file holds what."""
+
+    prompt: str = "prompt"
+    """Text, or a list of chat messages {role, content}."""
+    reference_answer: str = "answer"
+    prompt_id: str | None = None
+    """None: the row's number in the file."""
+
+
+class FileSource(Section):
+    """Rows of a local JSONL or Parquet file."""
+
+    kind: Literal["file"] = "file"
+    path: str
+    columns: Columns = Columns()
+    skip: int = Field(default=0, ge=0)
+    """Rows left out at the start of the file."""
+    take: int | None = Field(default=None, ge=1)
+    """Rows used after those; None: all that follow."""
+
+
+class ChainsSource(Section):
+    """Digit chains made locally (`papo.chains`)."""
+
+    kind: Literal["chains"] = "chains"
+    task: ChainTask = ChainTask()
+    count: int = Field(default=4096, ge=1)
+    split: Literal["train", "heldout"] = "train"
+    seed: int = 0
+    """Of the problems; apart from the run's seed, so that runs of several seeds see the same data."""
+
+
+DataSource = Annotated[FileSource | ChainsSource, Field(discriminator="kind")]
+
+
+class DataConfig(Section):
+    train: DataSource
+    evaluation: DataSource | None = None
+    prompt: PromptFormat = PromptFormat()
+    shuffle: bool = True
+    """A new order each epoch, addressed by (seed, epoch); false: the file's order."""
+    overlong_prompts: Literal["fail", "drop"] = "fail"
+    """What preparation does with prompts above `sampling.max_prompt_length` tokens after the template."""
+
+
+class ModelConfig(Section):
+    path: str | None = None
+    """A local Hugging Face folder of a causal LM (safetensors)."""
+    cold_start: str | None = None
+    """An SFT config file: its model is trained first, once, and reused by content. One of the two must be given."""
+    trust_remote_code: bool = False
+
+
+class SamplingConfig(Section):
+    num_generations: int = Field(default=8, ge=1)
+    """Rollouts per prompt: the group that advantages are relative to."""
+    temperature: float = Field(default=1.0, ge=0.0)
+    """Of training rollouts; log-probs of policy and reference are taken at it too."""
+    max_prompt_length: int = Field(default=512, ge=1)
+    max_completion_length: int = Field(default=512, ge=1)
+    keep_special_tokens: tuple[str, ...] = ()
+    """Special tokens that stay in the completion's text (they are otherwise left out of what rewards see)."""
+
+
+class RewardConfig(Section):
+    outcome: Annotated[OutcomeReward, Field(discriminator="kind")]
+    format_weight: float = Field(default=0.0, ge=0.0)
+    """Weight of the format reward in outcome_reward; correctness never depends on it."""
+    correct_threshold: float = 0.5
+    """An unshaped outcome above it is correct."""
+
+
+class EvaluationConfig(Section):
+    every: int = Field(default=10, ge=1)
+    """Evaluate the policy after each so many iterations, and once before the first."""
+    temperature: float = Field(default=1.0, ge=0.0)
+    """0: greedy."""
+    samples: int = Field(default=1, ge=1)
+    """Completions per held-out prompt; accuracy is their mean (avg@k)."""
+    shard_size: int = Field(default=256, ge=1)
+
+
+class EngineConfig(Section):
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    shard_size: int = Field(default=128, ge=1)
+    """Rows sampled in one batch: one shard, one artifact, one ledger row."""
+    threads: int = Field(default=1, ge=1)
+    device: Annotated[Literal["auto", "cpu", "cuda"], OPERATIONAL] = "auto"
+    ranks: Annotated[int, OPERATIONAL] = Field(default=1, ge=1)
+    zero_stage: Annotated[Literal[0, 1, 2, 3], OPERATIONAL] = 0
+    micro_batch_size: Annotated[int, OPERATIONAL] = Field(default=64, ge=1)
+    """Rows in one forward and backward; lower it when memory runs out."""
+
+
+class CheckpointConfig(Section):
+    every: int | Literal["auto"] = "auto"
+    """Iterations between checkpoints. auto: the smallest number whose saving costs under 5 % of the time."""
+    keep_every: int | None = None
+    """Every so many versions are kept for good; the newest, the best and version 0 always are."""
+
+
+class StopConfig(Section):
+    """When a run ends before its horizon, with the reason in its record."""
+
+    target_accuracy: float | None = None
+    all_truncated: int = Field(default=3, ge=1)
+    """Iterations in a row with every completion cut off at the limit."""
+    non_finite: int = Field(default=3, ge=1)
+    """Iterations in a row in which no mini-batch had a finite loss and gradient."""
+
+
+class TrackingConfig(Section):
+    mlflow: str = "auto"
+    """auto: a database beside the runs; off; or a tracking URI."""
+    experiment: str = "papo"
+
+
+class RunConfig(Section):
+    """One training run."""
+
+    seed: int = 0
+    iterations: Annotated[int, HORIZON] = Field(default=60, ge=1)
+    prompts_per_iteration: int = Field(default=16, ge=1)
+    data: DataConfig
+    model: ModelConfig
+    sampling: SamplingConfig = SamplingConfig()
+    reward: RewardConfig
+    scorer: Annotated[ProcessScorer, Field(discriminator="kind")] | None = None
+    """Makes process scores; needed by algorithms that use them."""
+    algorithm: Algorithm = Algorithm()
+    optimizer: OptimizerSettings = OptimizerSettings()
+    engine: EngineConfig = EngineConfig()
+    evaluation: EvaluationConfig | None = EvaluationConfig()
+    checkpoint: Annotated[CheckpointConfig, OPERATIONAL] = CheckpointConfig()
+    stop: Annotated[StopConfig, HORIZON] = StopConfig()
+    tracking: Annotated[TrackingConfig, OPERATIONAL] = TrackingConfig()
+    on_inexact_replay: Annotated[Literal["correct", "stop"], OPERATIONAL] = "correct"
+    """When a replayed update does not give the recorded weights (a GPU, another machine): go on in a new recorded
+    lineage with the stored rollouts as off-policy data, or stop."""
+
+    @property
+    def rows_per_iteration(self) -> int:
+        return self.prompts_per_iteration * self.sampling.num_generations
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        engine = self.engine
+        return EngineSettings(
+            dtype=engine.dtype, device=engine.device, ranks=engine.ranks, threads=engine.threads,
+            zero_stage=engine.zero_stage, micro_batch_size=engine.micro_batch_size,
+            trust_remote_code=self.model.trust_remote_code, optimizer=self.optimizer,
+        )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return identity_of(self)
+
+    @property
+    def sha256(self) -> str:
+        return sha256_of(self.identity)
+
+
+def identity_of(section: BaseModel) -> dict[str, Any]:
+    """The fields of `section` that decide what is computed, as plain JSON values."""
+    dumped = section.model_dump(mode="json")
+    kept: dict[str, Any] = {}
+    for name, info in type(section).model_fields.items():
+        if any(isinstance(mark, Role) for mark in info.metadata):
+            continue
+        inner = getattr(section, name)
+        kept[name] = identity_of(inner) if isinstance(inner, BaseModel) else dumped[name]
+    return kept
