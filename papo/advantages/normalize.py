@@ -1,0 +1,75 @@
+"""The one normaliser that the group estimators share."""
+
+from math import fsum, sqrt
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float64
+
+from papo.rollouts import Groups, Mask, Values
+
+Scale = Literal["group", "batch", "none"]
+
+
+def group_normalize(
+    values: Values, group: Groups, *, where: Mask | None = None, ddof: int = 1, eps: float = 1e-6, scale: Scale = "group"
+) -> Values:
+    """Centre each value by its own group's mean and divide by a standard deviation.
+
+        z_i = (x_i − mean_g) / (std + eps)      for comparable rows, see `comparable`
+        z_i = 0                                 otherwise, and where the kept rows of the group are all equal
+
+    The mean is the group's; `scale` says whose standard deviation divides: the group's (GRPO, arXiv:2402.03300), the
+    whole batch's (arXiv:2508.08221), or none (Dr. GRPO, arXiv:2503.20783). With `where` the statistics are those of
+    the kept rows only: PAPO's correct-subset rule (arXiv:2603.26535 eq. 4). NaN counts as not kept.
+    Sums are exactly rounded, so the order of the rows changes no bit of the result.
+    """
+    kept = _kept(values, where)
+    normalized = np.zeros_like(values)
+    batch_scale = _std(values[kept], ddof=ddof) if scale == "batch" else 0.0
+    for members in _comparable_groups(values, group, kept):
+        centred = values[members] - fsum(values[members]) / int(members.sum())
+        if scale == "none":
+            normalized[members] = centred
+        else:
+            normalized[members] = centred / ((_std(values[members], ddof=ddof) if scale == "group" else batch_scale) + eps)
+    return normalized
+
+
+def comparable(values: Values, group: Groups, *, where: Mask | None = None, at_least: int = 2) -> Mask:
+    """Rows that are kept and stand in a group with `at_least` kept rows whose values are not all equal.
+
+    Equality is tested on the values (max == min), never on the size of a standard deviation: eight float32 rewards
+    of 0.7 have a tiny one, and dividing by it would make up a signal.
+    """
+    mask = np.zeros(len(values), dtype=np.bool_)
+    for members in _comparable_groups(values, group, _kept(values, where), at_least=at_least):
+        mask |= members
+    return mask
+
+
+def _kept(values: Values, where: Mask | None) -> Mask:
+    known = ~np.isnan(values)
+    return known if where is None else known & where
+
+
+def _comparable_groups(values: Values, group: Groups, kept: Mask, *, at_least: int = 2) -> list[Mask]:
+    groups = [kept & (group == group_id) for group_id in np.unique(group)]
+    return [m for m in groups if m.sum() >= max(2, at_least) and values[m].max() != values[m].min()]
+
+
+def _std(values: Float64[np.ndarray, " kept"], *, ddof: int) -> float:
+    """Standard deviation, scaled by the largest deviation so that squares neither overflow nor vanish."""
+    deviations = values - fsum(values) / max(1, len(values))
+    largest = float(np.abs(deviations).max(initial=0.0))
+    if largest == 0.0 or len(values) <= ddof:
+        return 0.0
+    return largest * sqrt(fsum((deviations / largest) ** 2) / (len(values) - ddof))
+
+
+def check_normalizer(*, std_ddof: int, advantage_eps: float) -> None:
+    """Raise ValueError on settings that no group estimator can use."""
+    if std_ddof not in (0, 1):
+        raise ValueError(f"std_ddof is {std_ddof}: use 1 (sample standard deviation, the field's) or 0 (population).")
+    if not 0 <= advantage_eps < np.inf:
+        raise ValueError(f"advantage_eps is {advantage_eps}: use a small number that is not negative, such as 1e-6.")

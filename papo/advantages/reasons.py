@@ -1,0 +1,35 @@
+"""Why a rollout's advantage is zero, for the audit of a run."""
+
+from typing import Literal
+
+import numpy as np
+
+from papo.rollouts import AdvantageTerms, ScoredRollouts
+
+ZeroReason = Literal["unscorable", "group_of_one", "equal_rewards", "at_group_mean"]
+
+
+def zero_reason(rollouts: ScoredRollouts, terms: AdvantageTerms) -> list[ZeroReason | None]:
+    """One entry a row: None where the advantage is not zero, else the first of these that holds.
+
+    unscorable      the row has no outcome reward
+    group_of_one    no other row of its group has one
+    equal_rewards   all rewards of its group are equal and no process score told the row from others
+    at_group_mean   the row was compared, and stands at the mean (or its terms cancel)
+    """
+    totals = terms.total
+    reasons: list[ZeroReason | None] = [None] * len(totals)
+    for row in np.flatnonzero(totals == 0.0):
+        reasons[row] = _reason(rollouts, terms, int(row))
+    return reasons
+
+
+def _reason(rollouts: ScoredRollouts, terms: AdvantageTerms, row: int) -> ZeroReason:
+    peers = rollouts.outcome[rollouts.scorable & (rollouts.group == rollouts.group[row])]
+    if not rollouts.scorable[row]:
+        return "unscorable"
+    if len(peers) == 1:
+        return "group_of_one"
+    if peers.max() == peers.min() and not terms.process_active[row]:
+        return "equal_rewards"
+    return "at_group_mean"
