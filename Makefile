@@ -15,6 +15,11 @@ TEST_ENV := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE HF_HUB_OFFLINE=1 DO_NOT_TR
 FAST_TESTS := $(wildcard tests/unit tests/golden tests/properties)
 SLOW_TESTS := $(filter-out $(FAST_TESTS) tests/contracts,$(patsubst %/,%,$(wildcard tests/*/)))
 
+# A copied folder or a vanished interpreter does not count as installed: scripts name the path that they were made for.
+ifneq ($(shell test -x $(BIN)/python && cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(shell rm -f $(STAMP))
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help setup train test test-fast test-long check format clean
 
@@ -23,14 +28,15 @@ help: ## Show what can be made
 
 setup: $(STAMP) ## Create .venv and install papo with all that its development needs
 
-# Keyed on a stamp that is written last: an interrupted or outdated environment is completed, never trusted.
+# The stamp is written last: an interrupted or outdated environment is completed, a foreign one is made again.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "papo needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)."; \
 		echo "Name another one: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11"; exit 1; }
-	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip --version 2>/dev/null | grep -qF '$(CURDIR)/$(VENV)/' || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing papo and what it needs into $(VENV): some minutes the first time."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+	@echo '$(CURDIR)' > $@
 
 train: $(STAMP) ## Set up, then train on the digit chains (RUN=another.yaml, ARGS="--set iterations=5")
 	$(BIN)/papo train $(RUN) $(ARGS)
