@@ -1,0 +1,188 @@
+"""What an iteration and an update are measured by. Each field's docstring is its only definition.
+
+MLflow keys, log lines and the reference page come from these fields. None = there is nothing to measure (no right
+row, for instance): no point is logged then, where a 0 would lie.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from papo.rollouts import AdvantageTerms, Mask, ScoredRollouts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateStats:
+    """One update: all optimizer steps over one batch of rollouts."""
+
+    loss: float
+    """What was minimised, mean over the optimizer steps. Near 0 on-policy by construction: it says nothing of learning."""
+    policy_loss: float
+    """Its policy part, mean over the optimizer steps."""
+    kl_loss: float | None
+    """Its KL part before the coefficient, mean over the optimizer steps; None without a KL loss."""
+    grad_norm: float
+    """Norm of the gradient before clipping, mean over the optimizer steps."""
+    clip_fraction: float
+    """Share of training tokens whose clipped term is active, so that they give no gradient."""
+    clip_fraction_lower: float
+    """Share of training tokens where the dual clip is active."""
+    ratio_max: float
+    """Largest importance ratio of a training token."""
+    ppo_kl: float
+    """Mean of old_logprobs − logprobs over training tokens, in nats."""
+    entropy: float | None
+    """Mean entropy of the policy over training tokens, in nats; None if not computed."""
+    learning_rate: float
+    """At the last optimizer step."""
+    tokens: int
+    """Training tokens of the batch."""
+    rows: int
+    """Rollouts of the batch with training tokens."""
+    optimizer_steps: int
+    """Optimizer steps applied."""
+    skipped_steps: int
+    """Optimizer steps not applied because loss or gradient was not finite; the schedule does not move."""
+    no_signal: bool
+    """Every advantage was 0 (and no KL or entropy term acts), so the policy was left as it was."""
+    first_ratio_deviation: float
+    """Largest |ratio − 1| in the first pass over the batch; 0 if old_logprobs are the policy's own."""
+    sampler_gap_mean: float | None
+    """Mean of |probability by the trainer − by the sampler| over training tokens; None without sampler_logprobs."""
+    sampler_gap_max: float | None
+    """Its largest value."""
+    clamped_log_ratios: int
+    """Training tokens whose log-ratio was beyond log_ratio_clamp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationSummary:
+    """The rollouts of one iteration and their advantages. Shares are of scorable rows unless said."""
+
+    rollouts: int
+    """Rows, those without a reward included."""
+    groups: int
+    """Groups."""
+    outcome_mean: float | None
+    """Mean outcome reward."""
+    outcome_std: float | None
+    """Population standard deviation of the outcome rewards."""
+    accuracy: float | None
+    """Share of right rows, before shaping."""
+    process_mean: float | None
+    """Mean process score of the rows that have one."""
+    process_active_ratio: float
+    """Share of groups in which process scores told rows apart."""
+    correct_advantage_mean: float | None
+    """Mean advantage of the right rows."""
+    correct_advantage_min: float | None
+    """Smallest advantage of a right row."""
+    correct_advantage_max: float | None
+    """Largest advantage of a right row."""
+    wrong_advantage_mean: float | None
+    """Mean advantage of the wrong rows."""
+    wrong_advantage_min: float | None
+    """Smallest advantage of a wrong row."""
+    wrong_advantage_max: float | None
+    """Largest advantage of a wrong row."""
+    advantage_std: float | None
+    """Population standard deviation of the advantages."""
+    zero_advantage_ratio: float | None
+    """Share of rows whose advantage is 0: signal exhaustion."""
+    zero_variance_groups: float
+    """Share of groups in which every advantage is 0."""
+    pos_adv_ratio: float | None
+    """Share of rows with a positive advantage."""
+    all_correct_ratio: float
+    """Share of groups in which every scorable row is right."""
+    all_wrong_ratio: float
+    """Share of groups in which every scorable row is wrong."""
+    length_mean: float | None
+    """Mean completion tokens of all rows."""
+    length_correct_mean: float | None
+    """Mean completion tokens of the right rows."""
+    length_wrong_mean: float | None
+    """Mean completion tokens of the wrong rows."""
+    truncated_ratio: float | None
+    """Share of all rows that were cut off at the token limit."""
+    unscorable: int
+    """Rows whose outcome reward is unknown."""
+    order_violations: int
+    """Right rows whose advantage is below that of some wrong row of their group."""
+
+
+def summarize(rollouts: ScoredRollouts, terms: AdvantageTerms, *, truncated: Mask) -> IterationSummary:
+    """The numbers of one iteration, by the definitions of `IterationSummary`."""
+    scorable = rollouts.scorable
+    right, wrong = rollouts.correct & scorable, ~rollouts.correct & scorable
+    total = terms.total
+    return IterationSummary(
+        rollouts=len(total),
+        outcome_mean=_mean(rollouts.outcome[scorable]),
+        outcome_std=_std(rollouts.outcome[scorable]),
+        accuracy=_share(right[scorable]),
+        process_mean=_mean(rollouts.process[~np.isnan(rollouts.process)]),
+        correct_advantage_mean=_mean(total[right]),
+        correct_advantage_min=_least(total[right]),
+        correct_advantage_max=_most(total[right]),
+        wrong_advantage_mean=_mean(total[wrong]),
+        wrong_advantage_min=_least(total[wrong]),
+        wrong_advantage_max=_most(total[wrong]),
+        advantage_std=_std(total[scorable]),
+        zero_advantage_ratio=_share(total[scorable] == 0.0),
+        pos_adv_ratio=_share(total[scorable] > 0.0),
+        length_mean=_mean(rollouts.lengths.astype(np.float64)),
+        length_correct_mean=_mean(rollouts.lengths[right].astype(np.float64)),
+        length_wrong_mean=_mean(rollouts.lengths[wrong].astype(np.float64)),
+        truncated_ratio=_share(truncated),
+        unscorable=int((~scorable).sum()),
+        **_by_group(rollouts, terms),
+    )
+
+
+def _by_group(rollouts: ScoredRollouts, terms: AdvantageTerms) -> dict[str, float | int]:
+    total = terms.total
+    counts = dict.fromkeys(("active", "zero", "all_correct", "all_wrong", "violations"), 0)
+    group_ids = np.unique(rollouts.group)
+    for group_id in group_ids:
+        members = rollouts.group == group_id
+        right = members & rollouts.scorable & rollouts.correct
+        wrong = members & rollouts.scorable & ~rollouts.correct
+        counts["active"] += bool(terms.process_active[members].any())
+        counts["zero"] += bool((total[members] == 0.0).all())
+        counts["all_correct"] += bool(right.any() and not wrong.any())
+        counts["all_wrong"] += bool(wrong.any() and not right.any())
+        counts["violations"] += int((total[right] < total[wrong].max()).sum()) if wrong.any() else 0
+    number = max(1, len(group_ids))
+    return {
+        "groups": len(group_ids),
+        "process_active_ratio": counts["active"] / number,
+        "zero_variance_groups": counts["zero"] / number,
+        "all_correct_ratio": counts["all_correct"] / number,
+        "all_wrong_ratio": counts["all_wrong"] / number,
+        "order_violations": counts["violations"],
+    }
+
+
+Some = Float64[np.ndarray, " some"]
+
+
+def _mean(values: Some) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _std(values: Some) -> float | None:
+    return float(values.std()) if len(values) else None
+
+
+def _least(values: Some) -> float | None:
+    return float(values.min()) if len(values) else None
+
+
+def _most(values: Some) -> float | None:
+    return float(values.max()) if len(values) else None
+
+
+def _share(mask: Bool[np.ndarray, " some"]) -> float | None:
+    return float(mask.mean()) if len(mask) else None

@@ -1,0 +1,13 @@
+"""Outcome rewards: frozen values from a completion and its reference answer to a verdict.
+
+The union is the list of those that exist; `kind` tells them apart in a run config.
+"""
+
+from papo.rewards.answer_match import AnswerMatch
+from papo.rewards.format import FormatReward
+from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
+
+OutcomeReward = AnswerMatch
+"""A union as soon as there is a second."""
+
+__all__ = ["AnswerMatch", "FormatReward", "OutcomeReward", "Verdict", "VerdictStatus", "shape_reward"]
