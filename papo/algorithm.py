@@ -50,7 +50,7 @@ class Algorithm:
         if (self.loss_agg_mode == "seq-mean-token-sum-norm") != (self.loss_norm_constant is not None):
             raise ValueError(
                 f"loss_agg_mode is {self.loss_agg_mode} and loss_norm_constant is {self.loss_norm_constant}:"
-                " seq-mean-token-sum-norm needs the constant (the longest completion allowed), the other modes have none."
+                " seq-mean-token-sum-norm needs the constant (the longest completion allowed), the other modes none."
             )
         for name in ("loss_norm_constant", "ppo_epochs", "ppo_mini_batch_size"):
             number: int | None = getattr(self, name)

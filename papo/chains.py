@@ -157,9 +157,8 @@ def _totals(problem: Problem, random: Random, *, error_rate: float) -> list[int]
 def _with_one_error(problem: Problem, random: Random) -> list[int]:
     """Running totals with exactly one step worked out wrongly; the last step can always be that one."""
     right = [problem.first + sum(problem.changes[: step + 1]) for step in range(len(problem.changes))]
-    choices = [
-        (step, wrong) for step, total in enumerate(right) if (wrong := _wrong_totals(total, problem.changes[step + 1 :]))
-    ]
+    wrongs = [_wrong_totals(total, problem.changes[step + 1 :]) for step, total in enumerate(right)]
+    choices = [(step, wrong) for step, wrong in enumerate(wrongs) if wrong]
     step, wrong = choices[_below(len(choices), random)]
     shift = wrong[_below(len(wrong), random)] - right[step]
     return right[:step] + [total + shift for total in right[step:]]

@@ -17,7 +17,7 @@ class UpdateStats:
     """One update: all optimizer steps over one batch of rollouts."""
 
     loss: float
-    """What was minimised, mean over the optimizer steps. Near 0 on-policy by construction: it says nothing of learning."""
+    """What was minimised, mean over the optimizer steps. Near 0 on-policy by construction: no measure of learning."""
     policy_loss: float
     """Its policy part, mean over the optimizer steps."""
     kl_loss: float | None
@@ -137,32 +137,32 @@ def summarize(rollouts: ScoredRollouts, terms: AdvantageTerms, *, truncated: Mas
         length_wrong_mean=_mean(rollouts.lengths[wrong].astype(np.float64)),
         truncated_ratio=_share(truncated),
         unscorable=int((~scorable).sum()),
-        **_by_group(rollouts, terms),
+        groups=len(_members(rollouts)),
+        order_violations=_order_violations(rollouts, terms),
+        **_group_shares(rollouts, terms),
     )
 
 
-def _by_group(rollouts: ScoredRollouts, terms: AdvantageTerms) -> dict[str, float | int]:
-    total = terms.total
-    counts = dict.fromkeys(("active", "zero", "all_correct", "all_wrong", "violations"), 0)
-    group_ids = np.unique(rollouts.group)
-    for group_id in group_ids:
-        members = rollouts.group == group_id
-        right = members & rollouts.scorable & rollouts.correct
-        wrong = members & rollouts.scorable & ~rollouts.correct
-        counts["active"] += bool(terms.process_active[members].any())
-        counts["zero"] += bool((total[members] == 0.0).all())
-        counts["all_correct"] += bool(right.any() and not wrong.any())
-        counts["all_wrong"] += bool(wrong.any() and not right.any())
-        counts["violations"] += int((total[right] < total[wrong].max()).sum()) if wrong.any() else 0
-    number = max(1, len(group_ids))
-    return {
-        "groups": len(group_ids),
-        "process_active_ratio": counts["active"] / number,
-        "zero_variance_groups": counts["zero"] / number,
-        "all_correct_ratio": counts["all_correct"] / number,
-        "all_wrong_ratio": counts["all_wrong"] / number,
-        "order_violations": counts["violations"],
+def _members(rollouts: ScoredRollouts) -> list[Mask]:
+    return [rollouts.group == group_id for group_id in np.unique(rollouts.group)]
+
+
+def _group_shares(rollouts: ScoredRollouts, terms: AdvantageTerms) -> dict[str, float]:
+    groups = _members(rollouts)
+    right, wrong = rollouts.correct & rollouts.scorable, ~rollouts.correct & rollouts.scorable
+    marks = {
+        "process_active_ratio": [terms.process_active[members].any() for members in groups],
+        "zero_variance_groups": [(terms.total[members] == 0.0).all() for members in groups],
+        "all_correct_ratio": [right[members].any() and not wrong[members].any() for members in groups],
+        "all_wrong_ratio": [wrong[members].any() and not right[members].any() for members in groups],
     }
+    return {name: sum(map(bool, marked)) / max(1, len(groups)) for name, marked in marks.items()}
+
+
+def _order_violations(rollouts: ScoredRollouts, terms: AdvantageTerms) -> int:
+    right, wrong = rollouts.correct & rollouts.scorable, ~rollouts.correct & rollouts.scorable
+    mixed = [members for members in _members(rollouts) if (members & wrong).any()]
+    return sum(int((terms.total[members & right] < terms.total[members & wrong].max()).sum()) for members in mixed)
 
 
 Some = Float64[np.ndarray, " some"]

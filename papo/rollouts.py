@@ -25,8 +25,8 @@ class Ragged:
         ends = (int(self.offsets[0]), int(self.offsets[-1])) if len(self.offsets) else (0, -1)
         if ends != (0, len(self.values)) or np.any(np.diff(self.offsets) < 0):
             raise ValueError(
-                f"offsets of ragged rows must rise from 0 to {len(self.values)} (the number of values), not {self.offsets}."
-                " Build them as the cumulative sum of the row lengths, with a leading 0."
+                f"offsets of ragged rows must rise from 0 to {len(self.values)}, the number of values, unlike"
+                f" {self.offsets}: build them as the cumulative sum of the row lengths, with a leading 0."
             )
 
     def row(self, index: int) -> Float64[np.ndarray, " row_items"]:
@@ -71,7 +71,7 @@ class ScoredRollouts:
         columns = {"outcome": self.outcome, "correct": self.correct, "process": self.process, "lengths": self.lengths}
         for name, column in columns.items():
             if column.shape != (rows,):
-                raise ValueError(f"{name} has shape {column.shape}, but group has {rows} rows: give one entry a rollout.")
+                raise ValueError(f"{name} has shape {column.shape} but group has {rows} rows: one entry a rollout.")
         for name in ("outcome", "process"):
             if np.isinf(columns[name]).any():
                 row = int(np.flatnonzero(np.isinf(columns[name]))[0])

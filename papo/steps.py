@@ -5,6 +5,7 @@ of scores is the number of steps on both sides.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -50,10 +51,10 @@ def token_spans(steps: Sequence[Span], token_ends: Sequence[int]) -> tuple[Span,
     gets an empty range where it would stand. Raises ValueError if steps overlap or `token_ends` fall: credit would
     land on the wrong tokens.
     """
-    if any(a > b for a, b in zip(token_ends, token_ends[1:], strict=False)):
+    if any(a > b for a, b in pairwise(token_ends)):
         raise ValueError("token_ends must not fall: give the characters covered up to and including each token.")
     bounds = [edge for step in steps for edge in step]
-    if any(a > b for a, b in zip(bounds, bounds[1:], strict=False)):
+    if any(a > b for a, b in pairwise(bounds)):
         raise ValueError(f"steps must be in order and must not overlap, unlike {tuple(steps)}.")
     starts = [0, *token_ends[:-1]] if token_ends else []
     edges = np.searchsorted(np.asarray(starts, dtype=np.int64), np.asarray(bounds, dtype=np.int64), side="left")

@@ -12,7 +12,13 @@ Scale = Literal["group", "batch", "none"]
 
 
 def group_normalize(
-    values: Values, group: Groups, *, where: Mask | None = None, ddof: int = 1, eps: float = 1e-6, scale: Scale = "group"
+    values: Values,
+    group: Groups,
+    *,
+    where: Mask | None = None,
+    ddof: int = 1,
+    eps: float = 1e-6,
+    scale: Scale = "group",
 ) -> Values:
     """Centre each value by its own group's mean and divide by a standard deviation.
 
@@ -29,10 +35,9 @@ def group_normalize(
     batch_scale = _std(values[kept], ddof=ddof) if scale == "batch" else 0.0
     for members in _comparable_groups(values, group, kept):
         centred = values[members] - fsum(values[members]) / int(members.sum())
-        if scale == "none":
-            normalized[members] = centred
-        else:
-            normalized[members] = centred / ((_std(values[members], ddof=ddof) if scale == "group" else batch_scale) + eps)
+        if scale != "none":
+            centred /= (_std(values[members], ddof=ddof) if scale == "group" else batch_scale) + eps
+        normalized[members] = centred
     return normalized
 
 

@@ -3,8 +3,6 @@
 from math import inf, sqrt
 from typing import Literal
 
-import numpy as np
-
 from papo.advantages.normalize import check_normalizer, comparable, group_normalize
 from papo.needs import Needs
 from papo.rollouts import AdvantageTerms, ScoredRollouts
@@ -46,12 +44,13 @@ class Papo:
 
     def __call__(self, rollouts: ScoredRollouts) -> AdvantageTerms:
         """Per-row terms. A correct row whose process score is missing leaves C and has A_proc = 0."""
-        settings = {"ddof": self.std_ddof, "eps": self.advantage_eps}
         chosen = rollouts.correct & rollouts.scorable
         active = comparable(rollouts.process, rollouts.group, where=chosen, at_least=self.min_correct)
-        process = group_normalize(rollouts.process, rollouts.group, where=active, **settings)
+        process = group_normalize(
+            rollouts.process, rollouts.group, where=active, ddof=self.std_ddof, eps=self.advantage_eps
+        )
         return AdvantageTerms(
-            outcome=group_normalize(rollouts.outcome, rollouts.group, **settings),
+            outcome=group_normalize(rollouts.outcome, rollouts.group, ddof=self.std_ddof, eps=self.advantage_eps),
             # + 0.0 turns the −0.0 of λ = 0 into 0.0, so that λ = 0 is GRPO to the bit
             process=self.lambda_process * process + 0.0,
             process_active=active,

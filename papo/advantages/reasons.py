@@ -14,7 +14,7 @@ def zero_reason(rollouts: ScoredRollouts, terms: AdvantageTerms) -> list[ZeroRea
 
     unscorable      the row has no outcome reward
     group_of_one    no other row of its group has one
-    equal_rewards   all rewards of its group are equal and no process score told the row from others
+    equal_rewards   all rewards of its group are equal and no process score (of weight above 0) told the row from others
     at_group_mean   the row was compared, and stands at the mean (or its terms cancel)
     """
     totals = terms.total
@@ -25,11 +25,13 @@ def zero_reason(rollouts: ScoredRollouts, terms: AdvantageTerms) -> list[ZeroRea
 
 
 def _reason(rollouts: ScoredRollouts, terms: AdvantageTerms, row: int) -> ZeroReason:
-    peers = rollouts.outcome[rollouts.scorable & (rollouts.group == rollouts.group[row])]
+    members = rollouts.scorable & (rollouts.group == rollouts.group[row])
+    peers = rollouts.outcome[members]
     if not rollouts.scorable[row]:
         return "unscorable"
     if len(peers) == 1:
         return "group_of_one"
-    if peers.max() == peers.min() and not terms.process_active[row]:
+    told_apart = terms.process_active[row] and terms.process[members].any()
+    if peers.max() == peers.min() and not told_apart:
         return "equal_rewards"
     return "at_group_mean"

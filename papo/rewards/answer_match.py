@@ -16,7 +16,7 @@ _EXTRACTORS = {"boxed": last_boxed, "answer_tag": last_answer_tag}
 
 @value
 class AnswerMatch:
-    r"""1 if the answer equals the reference by the rule of `papo.rewards.answers`, else 0. Training and evaluation share it.
+    r"""1 if the answer equals the reference by the rule of `papo.rewards.answers`, else 0; the same for evaluation.
 
     Only what the completion commits to counts: the last complete box or answer tag, as a whole. A mention of the right
     number in the text, or a box with two candidates in it, earns nothing.
@@ -57,7 +57,7 @@ class AnswerMatch:
         if finish_reason == "length" and self.truncated == "zero":
             return _wrong("truncated", extracted=extracted, reason="cut off at the token limit")
         if extracted is None:
-            return _wrong("no_answer", extracted=None, reason=f"no complete {' or '.join(self.extract)} in the completion")
+            return _wrong("no_answer", extracted=None, reason=f"no complete {' or '.join(self.extract)}")
         same = self._same(reference_answer, extracted)
         return Verdict(accuracy=float(same), correct=same, status="ok", extracted=extracted)
 

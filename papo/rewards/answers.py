@@ -29,6 +29,7 @@ _PLAIN_FORMS = str.maketrans(
 )
 _BRACES = re.compile(r"(\\?\\boxed\s*\{)|\\.|[{}]", re.DOTALL)
 _NOISE = re.compile(r"\\[,;:!> ]|~|\\left(?![a-z])|\\right(?![a-z])")
+_SPACES = ("\\ ", "~", "\\,", "\\;", "\\:")
 _FRACTION = re.compile(r"(-?)\s*\\[dt]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
 _WRAPPERS = tuple(
     re.compile(pattern, re.DOTALL)
@@ -79,7 +80,7 @@ def _clean(answer: str) -> str:
     if len(answer) > LONGEST_ANSWER:
         return answer
     text = answer.translate(_PLAIN_FORMS)
-    text = _NOISE.sub(lambda match: " " if match.group() in ("\\ ", "~", "\\,", "\\;") else "", text.replace("{,}", ","))
+    text = _NOISE.sub(lambda match: " " if match.group() in _SPACES else "", text.replace("{,}", ","))
     previous = None
     while text != previous:
         previous = text

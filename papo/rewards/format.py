@@ -9,9 +9,7 @@ from papo.values import value
 TAGS = (THINK_OPEN, THINK_CLOSE, ANSWER_OPEN, ANSWER_CLOSE)
 SAMPLE = f"{THINK_OPEN}1+1=2{THINK_CLOSE}{ANSWER_OPEN}2{ANSWER_CLOSE}"
 """What the format looks like; a run checks at its start that it earns 1."""
-_WHOLE = re.compile(
-    rf"\s*{THINK_OPEN}.*{THINK_CLOSE}\s*{ANSWER_OPEN}.*{ANSWER_CLOSE}\s*", re.DOTALL
-)
+_WHOLE = re.compile(rf"\s*{THINK_OPEN}.*{THINK_CLOSE}\s*{ANSWER_OPEN}.*{ANSWER_CLOSE}\s*", re.DOTALL)
 
 
 @value

@@ -23,6 +23,6 @@ class StepScores:
 
     def __post_init__(self) -> None:
         if len(self.spans) != len(self.scores):
-            raise ValueError(f"{len(self.scores)} scores for {len(self.spans)} steps: give one for each, None if failed.")
+            raise ValueError(f"{len(self.scores)} scores for {len(self.spans)} steps: one for each, None if failed.")
         if (self.aggregate is None) != (self.status == "failed"):
             raise ValueError(f"status is {self.status} but aggregate is {self.aggregate}: failed means no aggregate.")
