@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from papo.algorithm import Algorithm
+from papo.algorithm import PAPO, Algorithm
 from papo.chains import ChainTask
 from papo.engines.protocol import EngineSettings, OptimizerSettings, PromptFormat
-from papo.rewards import OutcomeReward
+from papo.rewards import FormatReward, OutcomeReward
 from papo.scorers import ProcessScorer
 from schemas.canonical import sha256_of
 
@@ -96,11 +96,13 @@ class SamplingConfig(Section):
 
 
 class RewardConfig(Section):
-    outcome: Annotated[OutcomeReward, Field(discriminator="kind")]
+    outcome: OutcomeReward
     format_weight: float = Field(default=0.0, ge=0.0)
     """Weight of the format reward in outcome_reward; correctness never depends on it."""
-    correct_threshold: float = 0.5
-    """An unshaped outcome above it is correct."""
+    format: FormatReward = FormatReward()
+    accuracy_scale: float = 1.0
+    accuracy_offset: float = 0.0
+    """outcome_reward = scale · accuracy + offset + format_weight · format; 2 and -1 give DAPO's ±1."""
 
 
 class EvaluationConfig(Section):
@@ -160,7 +162,7 @@ class RunConfig(Section):
     reward: RewardConfig
     scorer: Annotated[ProcessScorer, Field(discriminator="kind")] | None = None
     """Makes process scores; needed by algorithms that use them."""
-    algorithm: Algorithm = Algorithm()
+    algorithm: Algorithm = PAPO
     optimizer: OptimizerSettings = OptimizerSettings()
     engine: EngineConfig = EngineConfig()
     evaluation: EvaluationConfig | None = EvaluationConfig()

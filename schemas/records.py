@@ -158,4 +158,5 @@ class CheckpointManifest(Record):
     """Relative path to (SHA-256, bytes)."""
     accuracy: float | None = None
     """Latest evaluation when it was made, for retention of the best."""
+    lineage: int = 0
     environment: dict[str, str]

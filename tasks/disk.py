@@ -6,6 +6,7 @@ tear what was half written, run out of space, let a second writer in. Paths are 
 
 import errno
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,13 @@ from papo.errors import DiskFull
 
 
 class Disk(Protocol):
+    @property
+    def writer(self) -> str:
+        """Names this writer among all that ever write here."""
+        ...
+
     def read(self, path: str) -> bytes: ...
+    def read_tail(self, path: str, size: int) -> bytes: ...
     def write(self, path: str, data: bytes) -> None:
         """Create or replace the content. Not durable until `sync`."""
         ...
@@ -78,12 +85,18 @@ class LocalDisk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.writer = secrets.token_hex(4)
 
     def local(self, path: str) -> str:
         return str((self.root / path).resolve())
 
     def read(self, path: str) -> bytes:
         return (self.root / path).read_bytes()
+
+    def read_tail(self, path: str, size: int) -> bytes:
+        with open(self.root / path, "rb") as file:
+            file.seek(max(0, self.size(path) - size))
+            return file.read()
 
     def write(self, path: str, data: bytes) -> None:
         with space_errors(path):

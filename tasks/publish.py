@@ -16,9 +16,9 @@ def parent(path: str) -> str:
     return os.path.dirname(path) or "."
 
 
-def temporary(path: str) -> str:
-    """A name beside `path` that no reader looks at; one a process, so that two writers do not share it."""
-    return os.path.join(os.path.dirname(path), f"{TEMPORARY}{os.getpid()}-{os.path.basename(path)}")
+def temporary(disk: Disk, path: str) -> str:
+    """A name beside `path` that no reader looks at; one a writer, so that two writers do not share it."""
+    return os.path.join(os.path.dirname(path), f"{TEMPORARY}{disk.writer}-{os.path.basename(path)}")
 
 
 def ensure_folder(disk: Disk, path: str) -> None:
@@ -73,7 +73,7 @@ def sweep(disk: Disk, folder: str) -> None:
 
 
 def _draft(disk: Disk, path: str, data: bytes) -> str:
-    draft = temporary(path)
+    draft = temporary(disk, path)
     try:
         disk.write(draft, data)
         disk.sync(draft)

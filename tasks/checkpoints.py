@@ -1,0 +1,176 @@
+"""Checkpoints: the whole state, published at once, kept by rule. Operational: when they are made changes no hash."""
+
+import hashlib
+import math
+import os
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from papo.errors import DiskFull
+from schemas.canonical import canonical_json
+from schemas.records import CheckpointManifest, IterationState
+from tasks.publish import ensure_folder, publish_folder, temporary
+from tasks.run import Run
+
+FOLDER = "checkpoints"
+MANIFEST = "manifest.json"
+_COST_LIMIT = 0.05
+_SPACE_FACTOR = 1.1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    version: int
+    folder: str
+    manifest: CheckpointManifest
+
+
+def checkpoint_due(run: Run, version: int) -> bool:
+    """Whether it is time: every k-th version, k being the smallest whose saving costs under 5 % if it is automatic."""
+    every = run.configs(max(version - 1, 0)).checkpoint.every
+    newest = max(_versions(run), default=None)
+    if newest is None or version == 0:
+        return newest is None
+    if every == "auto":
+        iteration_seconds = run.iteration_seconds or 1.0
+        every = max(1, math.ceil(run.save_seconds / (_COST_LIMIT * iteration_seconds)))
+    return version - newest >= every
+
+
+def save_checkpoint(run: Run, state: IterationState) -> None:
+    """Publish `state`, which the engine holds, unless it is published already. Then remove what no rule keeps.
+
+    Raises DiskFull, with nothing half-written left, if there is no room; earlier checkpoints are never touched before.
+    """
+    version = state.policy.version
+    path = f"{FOLDER}/{version:05d}"
+    if _manifest(run, path) is not None:
+        return
+    _check_space(run)
+    ensure_folder(run.disk, FOLDER)
+    staged = temporary(run.disk, path)
+    started = run.clock.elapsed()
+    if run.disk.exists(staged):
+        run.disk.remove_tree(staged)
+    run.disk.make_folder(staged)
+    try:
+        run.engine.save(run.disk.local(staged))
+        _write_manifest(run, staged, state)
+        if run.disk.exists(path):
+            # A folder without a whole manifest: what a crash left of a removal, or somebody's damage.
+            run.disk.remove_tree(path)
+        publish_folder(run.disk, staged, path)
+    except DiskFull:
+        run.disk.remove_tree(staged)
+        raise
+    run.save_seconds = run.clock.elapsed() - started
+    run.journal.event("checkpoint", version=version, seconds=run.save_seconds)
+    _retain(run)
+
+
+def newest_checkpoint(run: Run, *, at_most: int) -> Checkpoint | None:
+    """The newest checkpoint, up to a version, that is whole and belongs to this chain of commits."""
+    for version in sorted(_versions(run), reverse=True):
+        folder = f"{FOLDER}/{version:05d}"
+        manifest = _manifest(run, folder)
+        if version > at_most or manifest is None:
+            continue
+        fault = _fault(run, folder, manifest)
+        if fault is None:
+            return Checkpoint(version=version, folder=folder, manifest=manifest)
+        run.journal.event("checkpoint_refused", version=version, reason=fault)
+        run.reporter.message(f"{folder} is not used: {fault}. Trying an older one.")
+    return None
+
+
+def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
+    files: dict[str, tuple[str, int]] = {}
+    for name in run.disk.walk(staged):
+        data = run.disk.read(os.path.join(staged, name))
+        files[name] = (hashlib.sha256(data).hexdigest(), len(data))
+    manifest = CheckpointManifest(
+        version=state.policy.version,
+        state=state,
+        commit_sha256=run.head.sha256,
+        files=files,
+        accuracy=_latest_accuracy(run),
+        lineage=run.lineage,
+        environment=run.engine.environment,
+    )
+    run.disk.write(os.path.join(staged, MANIFEST), canonical_json(manifest.model_dump(mode="json")))
+
+
+def _retain(run: Run) -> None:
+    """Remove checkpoints that are not the newest, the best, version 0 or an every-Nth one. Manifest first: a removal
+    that is cut short leaves a folder that nobody takes for a checkpoint."""
+    keep_every = run.configs(max(run.head.iteration, 0)).checkpoint.keep_every
+    whole = {version: _manifest(run, f"{FOLDER}/{version:05d}") for version in _versions(run)}
+    known = {version: manifest for version, manifest in whole.items() if manifest is not None}
+    for version in sorted(set(known) - kept_versions({v: m.accuracy for v, m in known.items()}, keep_every=keep_every)):
+        folder = f"{FOLDER}/{version:05d}"
+        run.disk.remove(f"{folder}/{MANIFEST}")
+        run.disk.sync_folder(folder)
+        run.disk.remove_tree(folder)
+
+
+def kept_versions(accuracies: dict[int, float | None], *, keep_every: int | None) -> set[int]:
+    """Version 0, the newest, the best by accuracy (a tie goes to the newer) and every `keep_every`-th."""
+    kept = {0, max(accuracies)} if accuracies else set[int]()
+    scored = {version: accuracy for version, accuracy in accuracies.items() if accuracy is not None}
+    if scored:
+        kept.add(max(scored, key=lambda version: (scored[version], version)))
+    if keep_every is not None:
+        kept |= {version for version in accuracies if version % keep_every == 0}
+    return kept
+
+
+def _versions(run: Run) -> list[int]:
+    """Numbers, not names, are compared: 9 comes before 10."""
+    return [int(name) for name in run.disk.list(FOLDER) if name.isdecimal()]
+
+
+def _manifest(run: Run, folder: str) -> CheckpointManifest | None:
+    path = f"{folder}/{MANIFEST}"
+    if not run.disk.exists(path):
+        return None
+    try:
+        return CheckpointManifest.model_validate_json(run.disk.read(path))
+    except ValidationError:
+        return None
+
+
+def _fault(run: Run, folder: str, manifest: CheckpointManifest) -> str | None:
+    chain = {commit.sha256 for commit in run.commits}
+    if manifest.commit_sha256 not in chain:
+        return "it was made after a commit that is not in this run"
+    for name, (sha256, size) in manifest.files.items():
+        path = os.path.join(folder, name)
+        if not run.disk.exists(path):
+            return f"{name} is missing"
+        data = run.disk.read(path)
+        if len(data) != size or hashlib.sha256(data).hexdigest() != sha256:
+            return f"{name} is not what was saved ({len(data)} bytes, {size} then)"
+    return None
+
+
+def _latest_accuracy(run: Run) -> float | None:
+    for commit in reversed(run.commits):
+        accuracy = commit.summary.get("evaluation/accuracy")
+        if accuracy is not None:
+            return float(accuracy)
+    return None
+
+
+def _check_space(run: Run) -> None:
+    sizes = [
+        sum(size for _, size in manifest.files.values())
+        for version in _versions(run)
+        if (manifest := _manifest(run, f"{FOLDER}/{version:05d}")) is not None
+    ]
+    needed, free = int(max(sizes, default=0) * _SPACE_FACTOR), run.disk.free()
+    if free < needed:
+        raise DiskFull(
+            f"A checkpoint needs about {needed:,} bytes but {free:,} are free where the run is. Everything published so "
+            "far is safe: free some space, then resume the run."
+        )

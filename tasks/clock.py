@@ -1,0 +1,22 @@
+"""Time, as something that the simulation can replace. Times are recorded in events and metrics, never in a frame."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+
+class WallClock:
+    def now(self) -> float:
+        return time.time()
+
+    def elapsed(self) -> float:
+        return time.perf_counter()

@@ -1,0 +1,135 @@
+"""Bring the engine to the state that a stage needs: starting, resuming and recovering from a dead engine are one thing.
+
+The engine may hold that state, an earlier one, or none. Load the newest whole checkpoint unless what is in memory is
+nearer, then replay the updates in between from their stored inputs, and compare each with what was recorded.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from papo.engines.protocol import Engine, Open
+from papo.errors import EngineDied, EngineError, InexactReplay
+from schemas.records import Fingerprint, IterationState, LearnerState, Updated
+from tasks.checkpoints import newest_checkpoint
+from tasks.replay import recorded, replay
+from tasks.run import MODEL, Run
+
+T = TypeVar("T")
+ATTEMPTS = 2
+
+
+class StateChanged(Exception):
+    """A replay did not give the recorded weights and the run goes on from what it gave, in a new lineage."""
+
+    def __init__(self, state: IterationState) -> None:
+        super().__init__("the policy was replayed to other weights than recorded")
+        self.state = state
+
+
+def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
+    """`work` on an engine that holds `state`. An engine that dies is started again and brought back, once."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            hold(run, state)
+            return work(run.engine)
+        except EngineDied as error:
+            run.journal.event("engine_died", attempt=attempt, reason=str(error))
+            if attempt == ATTEMPTS:
+                raise
+            run.reporter.message(f"The engine died ({error}); starting it again from the newest checkpoint.")
+            restart(run)
+    raise AssertionError("unreachable")
+
+
+def using_reference(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
+    """`work` on an engine that holds the frozen reference beside the policy."""
+
+    def with_reference(engine: Engine) -> T:
+        if not run.reference_loaded:
+            engine.open(Open(state="reference", model=run.disk.local(reference_folder())))
+            run.reference_loaded = True
+        return work(engine)
+
+    return using(run, state, with_reference)
+
+
+def reference_folder() -> str:
+    """Version 0 as a Hugging Face folder, kept where an algorithm needs a reference."""
+    return "exports/00000"
+
+
+def restart(run: Run) -> None:
+    run.reference_loaded = False
+    run.engine.close()
+    run.engine.start()
+
+
+def hold(run: Run, state: IterationState) -> None:
+    """Make the engine hold `state`.
+
+    Raises StateChanged (or InexactReplay, as the config says) where a replay is not bit-equal, and EngineError where
+    the loaded weights are not those that were saved.
+    """
+    target = state.policy
+    if held(run.engine) == target.fingerprint:
+        return
+    version = _load_nearest(run, target)
+    exact = True
+    while version < target.version:
+        update = recorded(run, version)
+        after = replay(run, update, off_policy=not exact)
+        if exact and after != update.after:
+            exact = False
+            _inexact(run, update, after)
+        version += 1
+    now = held(run.engine)
+    if now != target.fingerprint and now is not None:
+        raise StateChanged(state.model_copy(update={"policy": LearnerState(version=version, fingerprint=now)}))
+
+
+def held(engine: Engine) -> Fingerprint | None:
+    """What the engine holds, as a record."""
+    now = engine.held
+    if now is None:
+        return None
+    return Fingerprint(
+        policy_sha256=now.policy_sha256, optimizer_sha256=now.optimizer_sha256, optimizer_steps=now.optimizer_steps
+    )
+
+
+def _load_nearest(run: Run, target: LearnerState) -> int:
+    """Load the newest state at or before `target` unless the engine holds a newer one; returns its version."""
+    known = {commit.state.policy.version: commit.state.policy.fingerprint for commit in run.commits}
+    in_memory = next((v for v, mark in known.items() if mark == held(run.engine) and v < target.version), None)
+    checkpoint = newest_checkpoint(run, at_most=target.version)
+    if in_memory is not None and (checkpoint is None or in_memory >= checkpoint.version):
+        return in_memory
+    if checkpoint is None:
+        # Only before the first checkpoint: the first policy comes from its own folder.
+        run.engine.open(Open(model=run.model))
+        return 0
+    run.engine.open(Open(model=run.disk.local(MODEL), checkpoint=run.disk.local(checkpoint.folder)))
+    if held(run.engine) != checkpoint.manifest.state.policy.fingerprint:
+        raise EngineError(
+            f"{checkpoint.folder} was loaded, but the weights in memory hash to {held(run.engine)} instead of "
+            f"{checkpoint.manifest.state.policy.fingerprint}, though every file is whole. Versions now: "
+            f"{run.engine.environment}; when it was saved: {checkpoint.manifest.environment}. Use the same ones."
+        )
+    run.journal.event("checkpoint_loaded", version=checkpoint.version)
+    return checkpoint.version
+
+
+def _inexact(run: Run, update: Updated, after: Fingerprint) -> None:
+    policy = run.configs(update.iteration).on_inexact_replay
+    run.journal.event("inexact_replay", iteration=update.iteration, recorded=update.after.model_dump(), now=after.model_dump())
+    if policy == "stop":
+        raise InexactReplay(
+            f"Replaying the update of iteration {update.iteration} gave weights {after.policy_sha256[:16]}… instead of the "
+            f"recorded {update.after.policy_sha256[:16]}…: another device, thread count or library version. Resume "
+            "where the run was made, or with on_inexact_replay: correct (a new recorded lineage)."
+        )
+    run.lineage = run.head.lineage + 1
+    run.reporter.message(
+        f"The replay of iteration {update.iteration} is not bit-equal; going on as lineage {run.lineage}, with the stored "
+        "rollouts as off-policy data."
+    )

@@ -1,0 +1,99 @@
+"""One writer a run: a lock that the kernel frees when its process dies, and a token that fences off one which lives on.
+
+The flock covers one host. Everywhere else (network file systems, a paused process) commits are create-only, so a writer
+that was taken over can repeat published bytes but never end an iteration twice.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from papo.errors import RunLocked
+from schemas.records import Commit
+
+
+class Lease(Protocol):
+    @property
+    def token(self) -> int:
+        """Grows with each holder."""
+        ...
+
+    def raise_above(self, commits: Sequence[Commit]) -> None:
+        """Never go below a token that was committed, even if the lock's own memory was lost."""
+        ...
+
+    def release(self) -> None: ...
+
+
+class FileLease:
+    """An flock on `path`, whose content says who holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if not _acquire(self._descriptor):
+            holder = read_holder(path)
+            os.close(self._descriptor)
+            raise RunLocked(
+                f"The run in {path.parent} is locked by pid {holder.get('pid')} on {holder.get('host')}, which is "
+                "advancing it now. Wait for it or stop it (its work so far is kept), then start again."
+            )
+        self.token = int(read_holder(path).get("token", 0)) + 1
+        self._write()
+
+    def raise_above(self, commits: Sequence[Commit]) -> None:
+        self.token = max([self.token, *(commit.fencing_token + 1 for commit in commits[-1:])])
+        self._write()
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+    def _write(self) -> None:
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "boot_id": boot_id(), "token": self.token}
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+        os.fsync(self._descriptor)
+
+
+def _acquire(descriptor: int) -> bool:
+    # `status` holds the lock for an instant while it asks whether anybody does: give it time to let go.
+    for pause in (0.05, 0.2, 0.0):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(pause)
+    return False
+
+
+def read_holder(path: Path) -> dict[str, str | int]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def is_held(path: Path) -> bool:
+    """Whether a live process holds the lock (on this host)."""
+    if not path.exists():
+        return False
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def boot_id() -> str:
+    """Names this boot of this machine, so that a pid of an earlier one is not taken for a living process."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"

@@ -1,0 +1,66 @@
+"""Redo a recorded update from its stored inputs."""
+
+from papo.engines.protocol import Update
+from papo.errors import StoreError
+from papo.seeding import seed_for
+from schemas.records import Fingerprint, FrameRef, Updated
+from tasks.run import Run
+
+UPDATE_VERSION = 1
+"""Declared version of the update: bump it when equal inputs give other weights."""
+
+
+def update_request(run: Run, iteration: int, inputs: tuple[FrameRef, ...], *, off_policy: bool = False) -> Update:
+    """What the engine is asked for; `inputs` are the references that the update's record keeps."""
+    config = run.configs(iteration)
+    by_stage: dict[str, list[FrameRef]] = {}
+    for ref in inputs:
+        by_stage.setdefault(ref.stage, []).append(ref)
+    return Update(
+        prompts=run.local(by_stage["sample"][0]),
+        rollouts=run.locals(by_stage["generate"]),
+        advantages=run.local(by_stage["advantage"][0]),
+        logprobs=run.locals(by_stage.get("logprobs", [])),
+        algorithm=config.algorithm,
+        optimizer=config.optimizer,
+        temperature=config.sampling.temperature,
+        seed=seed_for(config.seed, stage="update", iteration=iteration),
+        off_policy=off_policy,
+    )
+
+
+def recorded(run: Run, version: int) -> Updated:
+    """The record of the update that took the policy from `version` to the next."""
+    if run.pending is not None and run.pending.iteration == version:
+        return run.pending
+    entry = next(entry for entry in run.commits[version + 1].entries if entry.stage == "update")
+    update = run.store.recorded_update(version, entry.key)
+    if update is None or update.output_sha256 != entry.output_sha256:
+        raise StoreError(
+            f"The record of iteration {version}'s update ({entry.key[:16]}…) is missing or not what was committed, so it "
+            "cannot be replayed. Restore it from a copy of the run directory, or start a new run."
+        )
+    return update
+
+
+def replay(run: Run, update: Updated, *, off_policy: bool) -> Fingerprint:
+    """Redo `update` on the engine, which holds the state before it; returns what it now holds.
+
+    Raises StoreError if the update was made by another declared version of the code.
+    """
+    if update.version != UPDATE_VERSION:
+        raise StoreError(
+            f"Iteration {update.iteration} was updated by version {update.version} of the update stage; this is version "
+            f"{UPDATE_VERSION}, which computes other weights. Resume with the papo release that made it until its next "
+            "checkpoint, or start a new run from an export."
+        )
+    run.reporter.message(f"Replaying the update of iteration {update.iteration} from its stored rollouts.")
+    run.journal.event("replayed", iteration=update.iteration, key=update.key)
+    result = run.engine.update(
+        update_request(run, update.iteration, update.inputs, off_policy=off_policy), run.progress
+    )
+    return Fingerprint(
+        policy_sha256=result.fingerprint.policy_sha256,
+        optimizer_sha256=result.fingerprint.optimizer_sha256,
+        optimizer_steps=result.fingerprint.optimizer_steps,
+    )

@@ -1,0 +1,127 @@
+"""A run that is open for advancing: its store, its engine and its config, handed to every stage."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import polars as pl
+
+from papo.engines.protocol import Engine, Progress
+from schemas.canonical import sha256_of
+from schemas.config import RunConfig
+from schemas.records import GENESIS, Commit, FrameRef, Updated
+from tasks.clock import Clock
+from tasks.disk import Disk
+from tasks.journal import Journal
+from tasks.ledger import Ledger
+from tasks.lock import Lease
+from tasks.store import RunStore
+
+T = TypeVar("T")
+SCRATCH = "scratch"
+MODEL = "model"
+"""The policy's config and tokenizer, copied into the run so that its checkpoints can be loaded without the source."""
+
+
+class Reporter(Protocol):
+    """Whoever shows the run's progress: a terminal, a log, the Prefect UI."""
+
+    def message(self, text: str) -> None: ...
+    def stage(self, iteration: int, stage: str) -> None: ...
+    def progress(self, done: int, total: int) -> None: ...
+    def iteration(self, iteration: int, values: dict[str, float | int | bool | None]) -> None: ...
+
+
+@dataclass(frozen=True)
+class RawData:
+    """Rows as read from the source, before the tokenizer: one frame a split, and what the source hashes to."""
+
+    frame: pl.DataFrame
+    sha256: str
+
+
+@dataclass
+class Run:
+    run_id: str
+    disk: Disk
+    store: RunStore
+    ledger: Ledger
+    journal: Journal
+    lease: Lease
+    engine: Engine
+    clock: Clock
+    reporter: Reporter
+    configs: Callable[[int], RunConfig]
+    """The config that an iteration runs under: amendments hold from their iteration on."""
+    sources: Callable[[str], RawData]
+    """Reads the data source of a split ("train" or "evaluation")."""
+    model: str
+    """The folder that the first policy is loaded from."""
+    commits: list[Commit] = field(default_factory=list[Commit])
+    lineage: int = 0
+    pending: Updated | None = None
+    """The update of the iteration at hand, done but not committed."""
+    reference_loaded: bool = False
+    iteration_seconds: float = 0.0
+    """How long the last whole iteration took, and the last checkpoint: they decide how often to save."""
+    save_seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """By stage, in the iteration at hand."""
+
+    @property
+    def head(self) -> Commit:
+        return self.commits[-1]
+
+    def artifact(self, stage: str, shard: int, iteration: int = GENESIS) -> FrameRef:
+        """A committed artifact, by default of the genesis."""
+        commit = self.commits[iteration + 1]
+        return next(entry.frame_ref for entry in commit.entries if (entry.stage, entry.shard) == (stage, shard))
+
+    def made(
+        self,
+        *,
+        stage: str,
+        version: int,
+        iteration: int,
+        shard: int,
+        key_parts: dict[str, Any],
+        make: Callable[[], pl.DataFrame],
+    ) -> FrameRef:
+        """The artifact under this key: adopted if it was published before, else made, validated and published."""
+        key = key_of(stage=stage, version=version, iteration=iteration, shard=shard, **key_parts)
+        address: dict[str, Any] = {"stage": stage, "iteration": iteration, "shard": shard}
+        found = self.store.published(**address, key=key)
+        self.journal.event("adopted" if found else "making", **address, key=key, parts=key_parts)
+        return found or self.store.publish(make(), **address, version=version, key=key)
+
+    def staged(self, name: str, write: Callable[[str], None]) -> pl.DataFrame:
+        """What an engine wrote to a scratch file, which is gone afterwards."""
+        path = f"{SCRATCH}/{name}.parquet"
+        local = self.disk.local(path)
+        write(local)
+        frame = pl.read_parquet(io.BytesIO(self.disk.read(path)))
+        self.disk.remove(path)
+        return frame
+
+    def local(self, ref: FrameRef) -> str:
+        """A path that the engine can read, after holding the file to its hash."""
+        self.store.verify(ref)
+        return self.disk.local(ref.path)
+
+    def locals(self, refs: Sequence[FrameRef]) -> tuple[str, ...]:
+        return tuple(self.local(ref) for ref in refs)
+
+    @property
+    def progress(self) -> Progress:
+        return self.reporter.progress
+
+
+def key_of(**parts: Any) -> str:
+    """SHA-256 of everything that an output is a function of."""
+    return sha256_of(parts)
+
+
+def shards_of(count: int, size: int) -> list[range]:
+    """Cut `count` rows, in order, into shards of `size`."""
+    return [range(first, min(first + size, count)) for first in range(0, count, size)]

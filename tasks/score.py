@@ -1,0 +1,97 @@
+"""score: give each rollout's reasoning steps their process scores."""
+
+from typing import Any
+
+import polars as pl
+
+from papo.scorers import ProcessScorer, StepScores
+from papo.steps import token_spans
+from schemas.canonical import sha256_of
+from schemas.config import RunConfig
+from schemas.records import FrameRef, IterationState
+from tasks.run import Run
+from tasks.stage import stage
+
+
+@stage(version=1)
+def score(
+    run: Run, state: IterationState, prompts: FrameRef, rollouts: list[FrameRef], outcomes: list[FrameRef]
+) -> list[FrameRef]:
+    """ProcessScores: one shard for each shard of rollouts; none where the run has no scorer."""
+    config = run.configs(state.iteration)
+    scorer, only_correct = config.scorer, scores_only_correct(config)
+    if scorer is None:
+        return []
+    return [
+        run.made(
+            stage=score.name,
+            version=score.version,
+            iteration=state.iteration,
+            shard=shard.shard,
+            key_parts={
+                "prompts": prompts.sha256,
+                "rollouts": shard.sha256,
+                "outcomes": outcome.sha256 if only_correct else None,
+                "scorer": scorer.version,
+            },
+            make=lambda shard=shard, outcome=outcome: process_scores(
+                run.store.load(shard),
+                run.store.load(prompts),
+                run.store.load(outcome),
+                scorer,
+                only_correct=only_correct,
+            ),
+        )
+        for shard, outcome in zip(rollouts, outcomes, strict=True)
+    ]
+
+
+def scores_only_correct(config: RunConfig) -> bool:
+    """Whether the algorithm asks for scores of correct rollouts only (PAPO: a judge is not paid for the others)."""
+    return getattr(config.algorithm.advantage, "prm_on", "all") == "correct"
+
+
+def process_scores(
+    rollouts: pl.DataFrame, prompts: pl.DataFrame, outcomes: pl.DataFrame, scorer: ProcessScorer, *, only_correct: bool
+) -> pl.DataFrame:
+    """Each step's span of tokens and its score, and the aggregate a rollout."""
+    keyed = rollouts.join(
+        prompts.select("group_id", "question", "reference_answer"), on="group_id", how="left", maintain_order="left"
+    ).join(outcomes.select("group_id", "sample_index", "correct"), on=["group_id", "sample_index"], how="left",
+           maintain_order="left")  # fmt: skip
+    rows = [_row(row, scorer, only_correct=only_correct) for row in keyed.iter_rows(named=True)]
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _row(row: dict[str, Any], scorer: ProcessScorer, *, only_correct: bool) -> dict[str, Any]:
+    key = {"group_id": row["group_id"], "sample_index": row["sample_index"], "scorer_version": scorer.version}
+    correct = bool(row["correct"])
+    if only_correct and not correct:
+        nothing: dict[str, Any] = {"step_starts": [], "step_ends": [], "step_scores": []}
+        return {**key, **nothing, "process_score": None, "status": "not_scored", "judge_sha256": None}
+    scored: StepScores = scorer(
+        row["question"], row["completion"], reference_answer=row["reference_answer"], correct=correct
+    )
+    spans = token_spans(scored.spans, row["token_ends"])
+    return {
+        **key,
+        "step_starts": [start for start, _ in spans],
+        "step_ends": [end for _, end in spans],
+        "step_scores": list(scored.scores),
+        "process_score": scored.aggregate,
+        "status": scored.status,
+        "judge_sha256": sha256_of([scorer.version, row["question"], row["completion"]]),
+    }
+
+
+COLUMNS = {
+    "group_id": pl.Int32,
+    "sample_index": pl.Int32,
+    "step_starts": pl.List(pl.Int32),
+    "step_ends": pl.List(pl.Int32),
+    "step_scores": pl.List(pl.Float32),
+    "process_score": pl.Float64,
+    "status": pl.String,
+    "scorer_version": pl.String,
+    "judge_sha256": pl.String,
+}

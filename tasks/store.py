@@ -1,0 +1,175 @@
+"""The run directory as a store: frames published once under their key, updates recorded, commits chained.
+
+The store is the truth. A stage's output is published in two steps: the artifact under a name that holds its hash, then
+a sidecar under a name that holds its key, create-only. Whoever comes later adopts what the sidecar names.
+"""
+
+import hashlib
+import io
+import os
+from typing import TypeVar
+
+import polars as pl
+from pydantic import ValidationError
+
+from papo.errors import Damaged, Fenced, LedgerMismatch
+from schemas.canonical import canonical_json
+from schemas.frames import SCHEMAS, Frame, check
+from schemas.records import GENESIS, Commit, FrameRef, Record, Updated
+from tasks.disk import Disk
+from tasks.publish import create_once, ensure_folder, replace
+
+ARTIFACTS = {
+    "prepare": "data", "sample": "prompts", "generate": "rollouts", "verify": "outcomes", "score": "scores",
+    "logprobs": "logprobs", "advantage": "advantages", "evaluate": "evaluations",
+}  # fmt: skip
+R = TypeVar("R", bound=Record)
+_VALIDATED: set[tuple[str, str]] = set()
+"""(frame, SHA-256) pairs that have passed their contract in this process: equal bytes need no second look."""
+
+
+def folder_of(iteration: int) -> str:
+    return "iterations/genesis" if iteration == GENESIS else f"iterations/{iteration:05d}"
+
+
+def encode(frame: pl.DataFrame) -> bytes:
+    """Parquet bytes, equal for equal frames."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+class RunStore:
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+
+    def publish(self, frame: pl.DataFrame, *, stage: str, version: int, iteration: int, shard: int, key: str) -> FrameRef:
+        """Validate `frame` and make it durable under `key`; if another writer was first, its artifact is returned."""
+        schema = SCHEMAS[stage]
+        data = encode(frame)
+        sha256 = hashlib.sha256(data).hexdigest()
+        _validated(frame, schema, sha256, what=f"What {stage} made in {folder_of(iteration)}, shard {shard},")
+        folder = folder_of(iteration)
+        ensure_folder(self.disk, folder)
+        path = f"{folder}/{ARTIFACTS[stage]}-{shard:04d}-{sha256[:8]}.parquet"
+        replace(self.disk, path, data)
+        ref = FrameRef(
+            stage=stage, version=version, iteration=iteration, shard=shard, key=key, path=path, sha256=sha256,
+            rows=frame.height,
+        )
+        if not create_once(self.disk, _sidecar(iteration, stage, shard, key), canonical_json(ref.model_dump())):
+            return self.published(stage=stage, iteration=iteration, shard=shard, key=key) or ref
+        return ref
+
+    def published(self, *, stage: str, iteration: int, shard: int, key: str) -> FrameRef | None:
+        """The artifact under `key`, or None. One whose bytes are damaged is set aside, to be made again whole."""
+        sidecar = _sidecar(iteration, stage, shard, key)
+        if not self.disk.exists(sidecar):
+            return None
+        try:
+            ref = _parse(FrameRef, self.disk.read(sidecar), sidecar)
+            self._bytes(ref)
+        except Damaged:
+            self._set_aside(sidecar)
+            return None
+        return ref if ref.key == key else None
+
+    def load(self, ref: FrameRef) -> pl.DataFrame:
+        """Read a frame and hold it to its hash and its contract.
+
+        Raises Damaged if the file is missing or its bytes are not those that were published.
+        """
+        frame = pl.read_parquet(io.BytesIO(self._bytes(ref)))
+        _validated(frame, SCHEMAS[ref.stage], ref.sha256, what=ref.path)
+        return frame
+
+    def verify(self, ref: FrameRef) -> None:
+        """Raises Damaged unless the artifact's bytes are those that were published."""
+        self._bytes(ref)
+
+    def record_update(self, updated: Updated) -> Updated:
+        ensure_folder(self.disk, folder_of(updated.iteration))
+        path = _sidecar(updated.iteration, "update", 0, updated.key)
+        if create_once(self.disk, path, canonical_json(updated.model_dump(mode="json"))):
+            return updated
+        return self.recorded_update(updated.iteration, updated.key) or updated
+
+    def recorded_update(self, iteration: int, key: str) -> Updated | None:
+        path = _sidecar(iteration, "update", 0, key)
+        return _parse(Updated, self.disk.read(path), path) if self.disk.exists(path) else None
+
+    def commit(self, commit: Commit) -> None:
+        """End an iteration. Raises Fenced if another writer has ended it already."""
+        folder = folder_of(commit.iteration)
+        ensure_folder(self.disk, folder)
+        if not create_once(self.disk, f"{folder}/commit.json", commit.to_bytes()):
+            raise Fenced(
+                f"{folder} was committed by another writer while this process worked on it. "
+                "Only one process can advance a run; this one stops, the run goes on there."
+            )
+
+    def commits(self) -> list[Commit]:
+        """All commits in order, genesis first, after checking that each names the one before.
+
+        Raises Damaged for one that cannot be read and LedgerMismatch where the chain does not hold.
+        """
+        found: list[Commit] = []
+        for iteration in [GENESIS, *range(len(self.disk.list("iterations")))]:
+            path = f"{folder_of(iteration)}/commit.json"
+            if not self.disk.exists(path):
+                break
+            commit = _parse(Commit, self.disk.read(path), path)
+            previous = found[-1].sha256 if found else None
+            if commit.iteration != iteration or commit.previous != previous:
+                raise LedgerMismatch(
+                    f"{path} does not follow the commit before it: it names {commit.previous}, which hashes to "
+                    f"{previous}. One of the two files was changed after it was written. Restore the run directory "
+                    "from a copy, or start a new run."
+                )
+            found.append(commit)
+        return found
+
+    def _bytes(self, ref: FrameRef) -> bytes:
+        try:
+            data = self.disk.read(ref.path)
+        except FileNotFoundError:
+            raise Damaged(f"{ref.path} is missing. {_WAY_OUT}") from None
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 != ref.sha256:
+            raise Damaged(
+                f"{ref.path} hashes to {sha256[:16]}… but was published as {ref.sha256[:16]}… "
+                f"({len(data)} bytes, {ref.rows} rows then). {_WAY_OUT}"
+            )
+        return data
+
+    def _set_aside(self, sidecar: str) -> None:
+        # Only the sidecar publishes: without it the artifact is made again, under the same name if it has the same bytes.
+        self.disk.rename(sidecar, os.path.join(os.path.dirname(sidecar), "damaged-" + os.path.basename(sidecar)))
+        self.disk.sync_folder(os.path.dirname(sidecar))
+
+
+_WAY_OUT = (
+    "Its iteration is committed history, so it is not made again: restore the file from a copy of the run directory, "
+    "or start a new run."
+)
+
+
+def _sidecar(iteration: int, stage: str, shard: int, key: str) -> str:
+    return f"{folder_of(iteration)}/{stage}-{shard:04d}-{key[:16]}.json"
+
+
+def _parse(record: type[R], data: bytes, path: str) -> R:
+    try:
+        return record.model_validate_json(data)
+    except ValidationError as error:
+        raise Damaged(
+            f"{path} is not a whole {record.__name__} record ({error.error_count()} faults, {len(data)} bytes): it was "
+            "changed or cut after it was written. Restore it from a copy of the run directory, or start a new run."
+        ) from None
+
+
+def _validated(frame: pl.DataFrame, schema: type[Frame], sha256: str, *, what: str) -> None:
+    known = (schema.__name__, sha256)
+    if known not in _VALIDATED:
+        check(frame, schema, what=what)
+        _VALIDATED.add(known)

@@ -1,0 +1,63 @@
+"""update: the optimizer steps of an iteration. Its output is memory until the next checkpoint, so it is recorded and
+replayable rather than durable."""
+
+import math
+
+from schemas.records import Fingerprint, FrameRef, IterationState, Updated
+from tasks.holding import using
+from tasks.replay import UPDATE_VERSION, update_request
+from tasks.run import Run, key_of
+from tasks.stage import stage
+
+
+@stage(version=UPDATE_VERSION)
+def update(
+    run: Run,
+    state: IterationState,
+    prompts: FrameRef,
+    rollouts: list[FrameRef],
+    logprobs: list[FrameRef],
+    advantages: FrameRef,
+) -> Updated:
+    """One record: what went in, and what the weights and moments hash to afterwards."""
+    config, iteration = run.configs(state.iteration), state.iteration
+    inputs = (prompts, *rollouts, *logprobs, advantages)
+    key = key_of(
+        stage=update.name,
+        version=update.version,
+        iteration=iteration,
+        inputs=[ref.sha256 for ref in inputs],
+        before=state.policy.fingerprint.model_dump(),
+        algorithm={name: part for name, part in config.identity["algorithm"].items() if name != "advantage"},
+        optimizer=config.identity["optimizer"],
+        temperature=config.sampling.temperature,
+        threads=config.engine.threads,
+        dtype=config.engine.dtype,
+        seed=config.seed,
+    )
+    found = run.store.recorded_update(iteration, key)
+    if found is None:
+        request = update_request(run, iteration, inputs)
+        result = using(run, state, lambda engine: engine.update(request, run.progress))
+        after = result.fingerprint
+        made = Updated(
+            version=update.version,
+            iteration=iteration,
+            key=key,
+            before=state.policy.fingerprint,
+            after=Fingerprint(
+                policy_sha256=after.policy_sha256,
+                optimizer_sha256=after.optimizer_sha256,
+                optimizer_steps=after.optimizer_steps,
+            ),
+            inputs=inputs,
+            rows=sum(ref.rows for ref in rollouts),
+            stats={name: _finite(number) for name, number in result.stats.items()},
+        )
+        found = run.store.record_update(made)
+    run.pending = found
+    return found
+
+
+def _finite(number: float | int | bool) -> float | int | bool | None:
+    return number if math.isfinite(number) else None
