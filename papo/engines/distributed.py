@@ -1,0 +1,62 @@
+"""The process group of the ranks, one or many, with DeepSpeed told to compile nothing on the way."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from papo.losses import merge_sums
+
+
+def use_device(device: str, *, local_rank: int) -> torch.device:
+    """The device of this rank. `device` is auto, cpu or cuda."""
+    if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
+        return torch.device("cpu")
+    torch.cuda.set_device(local_rank)
+    return torch.device("cuda", local_rank)
+
+
+def use_determinism(device: torch.device) -> None:
+    """Ask torch for the same bits at each run. Refused on CPU where it cannot be; on CUDA a few operations only warn."""
+    torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
+    torch.backends.cudnn.benchmark = False
+
+
+def join(device: torch.device) -> Any:
+    """Initialise the group if it is not yet, and return the deepspeed module.
+
+    One rank needs no port and no network: its store is in memory.
+    """
+    import deepspeed  # noqa: PLC0415  # takes seconds, and only the first open needs it
+
+    # DeepSpeed would compile a shared-memory operator here, for a minute; a run killed meanwhile leaves a lock at
+    # which every later run hangs. An empty table of compatible operators also spares the probing of compilers.
+    vars(deepspeed.ops)["__compatible_ops__"] = {}
+    if not dist.is_initialized():
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        if os.environ["WORLD_SIZE"] == "1":
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        deepspeed.init_distributed(backend, auto_mpi_discovery=False, verbose=False)
+    return deepspeed
+
+
+def total(sums: Mapping[str, float], device: torch.device) -> dict[str, float]:
+    """`merge_sums` over all ranks; every rank gets the same numbers."""
+    if dist.get_world_size() == 1:
+        return dict(sums)
+    parts: list[dict[str, float]] = [{} for _ in range(dist.get_world_size())]
+    dist.all_gather_object(parts, dict(sums))
+    return merge_sums(parts)
+
+
+def joined_sha256(digest: str) -> str:
+    """One digest for what each rank holds a part of; a single rank's is its own."""
+    if dist.get_world_size() == 1:
+        return digest
+    import hashlib  # noqa: PLC0415
+
+    parts = [""] * dist.get_world_size()
+    dist.all_gather_object(parts, digest)
+    return hashlib.sha256("".join(parts).encode()).hexdigest()

@@ -1,0 +1,18 @@
+"""What weights hash to: sorted tensors by (name, dtype, shape, bytes), never files, whose bytes depend on their name."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+def tensors_sha256(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Hex digest of named tensors, in the order of their names. Equal digests mean equal bits."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors, key=lambda pair: pair[0]):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""The owner's side of an engine: starts the ranks, sends each verb to all of them, takes rank 0's answer.
+
+This module never imports torch: the process that composes a run stays light, and a crash of the ranks cannot take it
+along.
+"""
+
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+from papo import errors
+from papo.engines.group import RankGroup
+from papo.engines.messages import VERBS, Answer, Command, Failure, Tick, from_json, to_json
+from papo.engines.protocol import (
+    CreateModel,
+    EngineSettings,
+    Fingerprint,
+    Generate,
+    Logprobs,
+    Open,
+    Progress,
+    SftResult,
+    SftSteps,
+    Tokenize,
+    TokenizePairs,
+    Update,
+    UpdateResult,
+)
+from papo.errors import EngineDied, EngineError
+
+STRAGGLER_SECONDS = 60.0
+"""How long the other ranks may take to end a verb after one of them has failed; they may wait for it for ever."""
+CLOSE_SECONDS = 5.0
+
+
+class EngineHost:
+    """The `Engine` of `papo.engines.protocol` over a group of rank processes.
+
+    The group lives as long as this object and this process: it ends on `close`, when the object is collected, at
+    interpreter exit, and when the process is killed. Not for use by several threads at once.
+    """
+
+    def __init__(
+        self, settings: EngineSettings, *, log: Path, pid_file: Path | None = None, start_seconds: float = 300.0
+    ) -> None:
+        """`log`: file that takes what the ranks print. `pid_file`: where the group is recorded, so that the next
+        start can end it if this process dies without doing so. `start_seconds`: limit on the start."""
+        self.settings = settings
+        self._log = log
+        self._pid_file = pid_file
+        self._start_seconds = start_seconds
+        self._group: RankGroup | None = None
+        self._end: weakref.finalize[..., Any] | None = None
+        self._held: Fingerprint | None = None
+        self._environment: dict[str, str] = {}
+
+    @property
+    def held(self) -> Fingerprint | None:
+        return self._held
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(self._environment)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Processes of the running ranks; empty when the engine is not started."""
+        return () if self._group is None else self._group.pids
+
+    def start(self) -> None:
+        """Start the ranks unless they run already. Raises EngineDied when they are not ready in time."""
+        if self._group is not None:
+            return
+        self._group = RankGroup(self.settings, log=self._log, pid_file=self._pid_file)
+        self._end = weakref.finalize(self, self._group.kill)
+        self._environment = self._call("setup", self.settings, limit=self._start_seconds)
+
+    def create(self, request: CreateModel) -> None:
+        self._call("create", request)
+
+    def tokenize(self, request: Tokenize) -> None:
+        self._call("tokenize", request)
+
+    def tokenize_pairs(self, request: TokenizePairs) -> None:
+        self._call("tokenize_pairs", request)
+
+    def open(self, request: Open) -> Fingerprint:
+        if request.state == "reference":
+            return self._call("open", request)
+        self._held = None
+        self._held = self._call("open", request)
+        return self._held
+
+    def generate(self, request: Generate, progress: Progress | None = None) -> None:
+        self._call("generate", request, progress=progress)
+
+    def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
+        self._call("logprobs", request, progress=progress)
+
+    def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
+        # Half an update is no state of the run: whatever interrupts it, the policy counts as lost.
+        self._held = None
+        result: UpdateResult = self._call("update", request, progress=progress)
+        self._held = result.fingerprint
+        return result
+
+    def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult:
+        self._held = None
+        result: SftResult = self._call("sft", request, progress=progress)
+        self._held = result.fingerprint
+        return result
+
+    def save(self, folder: str) -> None:
+        self._call("save", folder)
+
+    def export(self, folder: str) -> None:
+        self._call("export", folder)
+
+    def close(self) -> None:
+        """Ask the ranks to end, then end them."""
+        if self._group is None:
+            return
+        try:
+            self._group.send(Command(verb="close", request=None))
+            self._group.wait(CLOSE_SECONDS)
+        except EngineDied:
+            pass
+        finally:
+            self._discard()
+
+    def _call(
+        self, verb: str, request: Any, *, progress: Progress | None = None, limit: float | None = None
+    ) -> Any:
+        if self._group is None:
+            raise EngineDied(f"the engine is not running, so it cannot {verb}. Call start() first.")
+        request_type, answer_type = VERBS[verb]
+        try:
+            self._group.send(Command(verb=verb, request=to_json(request_type, request)))
+            outcome = self._collect(self._group, progress, limit)
+        except BaseException:
+            # Dead, or in the middle of a verb that nobody will hear the end of.
+            self._discard()
+            raise
+        if isinstance(outcome, Failure):
+            raise getattr(errors, outcome.error, EngineError)(outcome.message)
+        return from_json(answer_type, outcome.value)
+
+    def _collect(self, group: RankGroup, progress: Progress | None, limit: float | None) -> Answer | Failure:
+        """Rank 0's answer once every rank has ended the verb, or the first failure on any rank."""
+        deadline = None if limit is None else time.monotonic() + limit
+        answer: Answer | None = None
+        failed: Failure | None = None
+        running = self.settings.ranks
+        while running:
+            try:
+                rank, message = group.next_message(deadline=deadline)
+            except EngineDied as death:
+                if failed is None:
+                    raise
+                raise EngineDied(f"{failed.message}\nThe other ranks could not go on, so all were ended.") from death
+            if isinstance(message, Tick):
+                if progress is not None:
+                    progress(message.done, message.total)
+            elif isinstance(message, Answer | Failure):
+                running -= 1
+                if isinstance(message, Answer) and rank == 0:
+                    answer = message
+                elif isinstance(message, Failure) and failed is None:
+                    failed, deadline = message, time.monotonic() + STRAGGLER_SECONDS
+        if failed is not None:
+            return failed
+        assert answer is not None  # rank 0 has ended without a failure
+        return answer
+
+    def _discard(self) -> None:
+        self._held = None
+        self._group = None
+        if self._end is not None:
+            self._end()
+            self._end = None
+

@@ -1,0 +1,204 @@
+"""The policy with its optimizer: a DeepSpeed engine from one CPU process upwards, stepped by hand.
+
+The loss that comes in is already divided by the one divisor of its optimization batch, so neither micro-batches nor
+ranks may scale it again; nothing non-finite gets as far as the weights.
+"""
+
+import random
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from papo.engines import distributed, models
+from papo.engines.fingerprint import tensors_sha256
+from papo.engines.models import LoadedModel
+from papo.engines.protocol import EngineSettings, Fingerprint, OptimizerSettings
+from papo.engines.schedule import learning_rate
+from papo.errors import EngineError
+
+TAG = "learner"
+"""DeepSpeed's name for the one checkpoint in a folder."""
+
+
+class Learner:
+    """A policy that takes optimizer steps. Every method is called on all ranks alike."""
+
+    def __init__(self, model: LoadedModel, settings: EngineSettings, device: torch.device) -> None:
+        self.model = model
+        self.device = device
+        self.optimizer_steps = 0
+        """Steps applied; those that were skipped do not count."""
+        self._stage = settings.zero_stage
+        self._ranks = settings.ranks
+        deepspeed = distributed.join(device)
+        model.module.to(device)
+        optimizer = torch.optim.AdamW(_parameter_groups(model.module, settings.optimizer), lr=0.0)
+        self.engine, self._optimizer, _, _ = deepspeed.initialize(
+            model=model.module, optimizer=optimizer, config=_deepspeed_config(settings)
+        )
+        # Dropout stays off: with it, equal weights would not have ratio 1.
+        self.engine.eval()
+
+    def backward(self, loss: Tensor, *, last: bool) -> None:
+        """Add the gradient of `loss` to that of the step under way; `last` marks its last micro-batch on every rank."""
+        self.engine.set_gradient_accumulation_boundary(last)
+        # DeepSpeed takes the mean over ranks, where our divisor already knows the rows of all of them.
+        self.engine.backward(loss * self._ranks, scale_wrt_gas=False)
+
+    def step(self, settings: OptimizerSettings, *, finite: bool) -> tuple[float, bool]:
+        """Apply the gathered gradient: (its norm before clipping, whether it was applied).
+
+        A step whose loss (`finite`) or gradient is not finite leaves weights, moments and the step count as they are.
+        """
+        norm = self._gradient_norm()
+        if not finite or not np.isfinite(norm):
+            self._drop_gradients()
+            return norm, False
+        rate = learning_rate(settings, step=self.optimizer_steps)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+            group["betas"] = settings.betas
+            group["eps"] = settings.eps
+            group["weight_decay"] = settings.weight_decay if group["decays"] else 0.0
+        self._set_clipping(settings.max_grad_norm, norm)
+        self.engine.set_gradient_accumulation_boundary(True)
+        self.engine.step()
+        self.optimizer_steps += 1
+        return norm, True
+
+    def fingerprint(self) -> Fingerprint:
+        """Hashes of what is held now: parameters and buffers, and the optimizer's moments apart."""
+        with self.whole_parameters():
+            policy = tensors_sha256(_named_tensors(self.engine.module))
+        optimizer = tensors_sha256(self._moments())
+        return Fingerprint(
+            policy_sha256=policy,
+            optimizer_sha256=distributed.joined_sha256(optimizer),
+            optimizer_steps=self.optimizer_steps,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write weights, moments, random states and the step count as a DeepSpeed checkpoint."""
+        state = {
+            "optimizer_steps": self.optimizer_steps,
+            "ranks": self._ranks,
+            "zero_stage": self._stage,
+            "random": {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()},
+        }
+        self.engine.save_checkpoint(str(folder), tag=TAG, client_state=state)
+
+    def load(self, folder: Path) -> None:
+        """Take over what `save` wrote. Raises EngineError when the folder holds no checkpoint of these settings.
+
+        DeepSpeed reads its files with pickle. They are our own, and the caller has compared their hashes with the
+        manifest that was published with them; a checkpoint from elsewhere must never come here.
+        """
+        if not (folder / TAG).is_dir():
+            raise EngineError(f"{folder} is no checkpoint of this engine: it has no folder {TAG}.")
+        saved = len(list((folder / TAG).glob("*_optim_states.pt")))
+        if self._stage and saved != self._ranks:
+            raise EngineError(
+                f"{folder} was saved by {saved} ranks and cannot be loaded by {self._ranks}: start as many ranks,"
+                " or go on from an export, whose optimizer starts anew."
+            )
+        _, state = self.engine.load_checkpoint(str(folder), tag=TAG)
+        self.optimizer_steps = state["optimizer_steps"]
+        random.setstate(state["random"]["python"])
+        np.random.set_state(state["random"]["numpy"])
+        torch.set_rng_state(state["random"]["torch"])
+
+    def export(self, folder: Path) -> None:
+        """Write the weights as a Hugging Face folder with the tokenizer and decoding defaults they came with."""
+        module = self.engine.module
+        with self.whole_parameters():
+            if dist.get_rank() == 0:
+                module.generation_config, neutral = self.model.generation_config, module.generation_config
+                try:
+                    models.write(module, self.model.tokenizer, folder)
+                finally:
+                    module.generation_config = neutral
+        dist.barrier()
+
+    def whole_parameters(self) -> AbstractContextManager[Any]:
+        """A context in which the module can be used as any module, also where ZeRO 3 keeps only parts of it."""
+        if self._stage < 3:
+            return nullcontext()
+        from deepspeed.zero import GatheredParameters  # noqa: PLC0415
+
+        return GatheredParameters(list(self.engine.module.parameters()))
+
+    def _gradient_norm(self) -> float:
+        """L2 norm of the whole gradient, before it is used: DeepSpeed tells it only after the step."""
+        gradients = [gradient for _, gradient in self._gradients()]
+        norms = torch._foreach_norm([gradient.float() for gradient in gradients])
+        return float(torch.linalg.vector_norm(torch.stack(list(norms))))
+
+    def _gradients(self) -> Iterator[tuple[str, Tensor]]:
+        from deepspeed.utils import safe_get_full_grad  # noqa: PLC0415
+
+        for name, parameter in self.engine.module.named_parameters():
+            gradient = parameter.grad if self._stage == 0 else safe_get_full_grad(parameter)
+            if gradient is not None:
+                yield name, gradient
+
+    def _set_clipping(self, limit: float | None, norm: float) -> None:
+        if self._stage or hasattr(self._optimizer, "clip_grad"):
+            self._optimizer.clip_grad = limit or 0.0
+        elif limit is not None and norm > limit:
+            torch._foreach_mul_([gradient for _, gradient in self._gradients()], limit / (norm + 1e-6))
+
+    def _drop_gradients(self) -> None:
+        self._optimizer.zero_grad()
+        for parameter in self.engine.module.parameters():
+            parameter.grad = None
+        if self._stage in (1, 2):
+            # What the partitions have summed up so far lies apart from the parameters.
+            self._optimizer.averaged_gradients = {}
+
+    def _moments(self) -> Iterator[tuple[str, Tensor]]:
+        basic = self.engine.basic_optimizer
+        names = {parameter: name for name, parameter in self.engine.module.named_parameters()}
+        flat = (parameter for group in basic.param_groups for parameter in group["params"])
+        for index, parameter in enumerate(flat):
+            for key, moment in basic.state.get(parameter, {}).items():
+                yield f"{names.get(parameter, index)}/{key}", torch.as_tensor(moment)
+
+
+def _named_tensors(module: Any) -> Iterator[tuple[str, Tensor]]:
+    # Buffers too: a rotary table that was cast to bfloat16 changes every log-prob under equal weights.
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def module_fingerprint(module: Any) -> Fingerprint:
+    """The fingerprint of a module without an optimizer."""
+    return Fingerprint(
+        policy_sha256=tensors_sha256(_named_tensors(module)), optimizer_sha256=tensors_sha256([]), optimizer_steps=0
+    )
+
+
+def _parameter_groups(module: Any, settings: OptimizerSettings) -> list[dict[str, Any]]:
+    """Matrices decay, vectors (norms, biases) do not: the field's convention."""
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    groups = (
+        {"params": [parameter for parameter in parameters if parameter.dim() >= 2], "decays": True},
+        {"params": [parameter for parameter in parameters if parameter.dim() < 2], "decays": False},
+    )
+    return [group | {"betas": settings.betas, "eps": settings.eps} for group in groups if group["params"]]
+
+
+def _deepspeed_config(settings: EngineSettings) -> dict[str, Any]:
+    return {
+        "train_micro_batch_size_per_gpu": settings.micro_batch_size,
+        "gradient_accumulation_steps": 1,
+        "zero_optimization": {"stage": settings.zero_stage, "stage3_gather_16bit_weights_on_model_save": True},
+        "bf16": {"enabled": settings.dtype == "bfloat16"},
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": None,
+    }

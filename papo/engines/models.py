@@ -1,0 +1,162 @@
+"""Model folders: made from nothing, loaded exactly as stored, written so that they load again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import WordLevel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from papo import chains
+from papo.engines.protocol import TinyModel
+from papo.engines.tokenizing import load_tokenizer
+from papo.errors import EngineError
+
+PAD, EOS = chains.VOCABULARY[:2]
+MAX_POSITIONS = 1024
+"""Longest prompt and completion together of a tiny model; its rotary positions cost nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedModel:
+    """A causal LM with all that decoding needs. Always in eval mode: dropout would move the ratio of equal weights."""
+
+    module: Any
+    tokenizer: Any
+    end_ids: tuple[int, ...]
+    """Every id that ends a completion; a model may declare several."""
+    pad_id: int
+    generation_config: GenerationConfig
+    """What the folder had, kept for the export only: its sampling defaults must not reach our decoding."""
+
+
+def create_tiny(model: TinyModel, folder: Path) -> None:
+    """Write a fresh Qwen2-style model over the digit-chain vocabulary; the weights are a function of its settings."""
+    tokenizer = chain_tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(chains.VOCABULARY),
+        hidden_size=model.hidden_size,
+        num_hidden_layers=model.layers,
+        num_attention_heads=model.heads,
+        num_key_value_heads=model.kv_heads,
+        intermediate_size=model.intermediate_size,
+        initializer_range=model.initializer_range,
+        max_position_embeddings=MAX_POSITIONS,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(model.seed)
+        module = Qwen2ForCausalLM(config)
+    module.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    write(module, tokenizer, folder)
+
+
+def chain_tokenizer() -> PreTrainedTokenizerFast:
+    """One token a word of the chain vocabulary; text outside it is an error of the data, seen as the unknown token."""
+    ids = {word: index for index, word in enumerate(chains.VOCABULARY)}
+    backend = Tokenizer(WordLevel(ids, unk_token=PAD))
+    words = "|".join(_escaped(word) for word in sorted(chains.VOCABULARY, key=len, reverse=True))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(words), behavior="isolated")
+    # Without a decoder, words would be joined by blanks.
+    backend.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token=EOS, pad_token=PAD, clean_up_tokenization_spaces=False
+    )
+
+
+def load(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool, weights: bool = True) -> LoadedModel:
+    """The model of a Hugging Face folder, from safetensors only, every parameter set by the file.
+
+    `weights`: False where the parameters come from a checkpoint next and the folder may hold none.
+    Raises EngineError when the folder is no model, or lacks parameters that the architecture has.
+    """
+    if not (folder / "config.json").is_file():
+        raise EngineError(f"{folder} is no Hugging Face model folder: it has no config.json.")
+    has_weights = any(folder.glob("*.safetensors"))
+    if weights and not has_weights:
+        raise EngineError(
+            f"{folder} has no *.safetensors file. Only safetensors are loaded, as other formats can run code;"
+            " convert the model with save_pretrained first."
+        )
+    tokenizer = load_tokenizer(folder, trust_remote_code=trust_remote_code)
+    module = (
+        _from_files(folder, dtype=dtype, trust_remote_code=trust_remote_code)
+        if has_weights
+        else AutoModelForCausalLM.from_config(
+            AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code), dtype=dtype
+        )
+    )
+    stored = module.generation_config
+    ends = _end_ids(stored, module.config, tokenizer)
+    if not ends:
+        raise EngineError(f"{folder} declares no end token, so no completion could ever be finished.")
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else ends[0]
+    # `generate` fills what a request leaves open from the model's own settings: leave nothing there to be filled in.
+    module.generation_config = GenerationConfig()
+    module.eval()
+    return LoadedModel(module=module, tokenizer=tokenizer, end_ids=ends, pad_id=pad, generation_config=stored)
+
+
+def write(module: Any, tokenizer: Any, folder: Path, *, state: dict[str, torch.Tensor] | None = None) -> None:
+    """Save as a Hugging Face folder and check what lies there against the module, tensor by tensor.
+
+    `state`: the gathered parameters, where the module itself holds only a part of each.
+    """
+    module.save_pretrained(folder, state_dict=state)
+    tokenizer.save_pretrained(folder)
+    expected = dict(module.named_parameters()) if state is None else state
+    stored = {name: shape for file in sorted(folder.glob("*.safetensors")) for name, shape in _shapes(file)}
+    tied = set(getattr(module, "_tied_weights_keys", None) or ())
+    for name, tensor in expected.items():
+        shape = tuple(tensor.shape)
+        if 0 in shape or stored.get(name, shape if name in tied else None) != shape:
+            raise EngineError(f"export of {name} failed: {stored.get(name)} was written for a tensor of shape {shape}.")
+
+
+def _shapes(file: Path) -> list[tuple[str, tuple[int, ...]]]:
+    with safe_open(file, framework="pt") as tensors:
+        return [(name, tuple(tensors.get_slice(name).get_shape())) for name in tensors.keys()]  # noqa: SIM118
+
+
+def _from_files(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool) -> Any:
+    # `dtype=` and never `.to(dtype)`: the latter also casts the rotary buffers, which moves log-probs by up to 0.2.
+    module, report = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=dtype,
+        use_safetensors=True,
+        local_files_only=True,
+        trust_remote_code=trust_remote_code,
+        output_loading_info=True,
+    )
+    wrong = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
+    if wrong:
+        raise EngineError(f"{folder} lacks weights that its architecture has: {', '.join(wrong[:5])} ({len(wrong)}).")
+    return module
+
+
+def _end_ids(generation: GenerationConfig, config: Any, tokenizer: Any) -> tuple[int, ...]:
+    found: set[int] = set()
+    for declared in (generation.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id):
+        if declared is not None:
+            found.update([declared] if isinstance(declared, int) else declared)
+    return tuple(sorted(found))
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\{character}" if not character.isalnum() and character != "\n" else character for character in word)
+

@@ -1,0 +1,91 @@
+"""From text to ids, once: chat template, begin token and end token are settled here and nowhere else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from transformers import AutoTokenizer
+
+from papo.engines.protocol import PromptFormat, Tokenize, TokenizePairs
+from papo.errors import DataError, EngineError
+
+
+def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
+    """The folder's tokenizer, left as it is: no token is added, so that it stays the one of the weights."""
+    if not folder.is_dir():
+        raise EngineError(f"{folder} is no folder, so it holds no tokenizer.")
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+
+
+def tokenize(request: Tokenize, tokenizer: Any) -> pl.DataFrame:
+    """prompt_id, prompt_text, prompt_ids of every row, in the order of the rows."""
+    rows = pl.read_parquet(request.rows)
+    texts, ids = _prompts(rows, request.format, tokenizer)
+    return pl.DataFrame(
+        {"prompt_id": rows["prompt_id"], "prompt_text": texts, "prompt_ids": ids},
+        schema_overrides={"prompt_text": pl.String, "prompt_ids": pl.List(pl.Int32)},
+    )
+
+
+def tokenize_pairs(request: TokenizePairs, tokenizer: Any) -> pl.DataFrame:
+    """The rows without prompt and completion, with prompt_ids and completion_ids; the latter end in one end token."""
+    rows = pl.read_parquet(request.rows)
+    _, prompt_ids = _prompts(rows, request.format, tokenizer)
+    completion_ids = [with_end(encode(tokenizer, text), tokenizer) for text in rows["completion"]]
+    return rows.drop("prompt", "completion", "is_messages", strict=False).with_columns(
+        pl.Series("prompt_ids", prompt_ids, dtype=pl.List(pl.Int32)),
+        pl.Series("completion_ids", completion_ids, dtype=pl.List(pl.Int32)),
+    )
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """The ids of `text` alone, special tokens that it spells out included, none added."""
+    return list(tokenizer.encode(text, add_special_tokens=False))
+
+
+def with_end(ids: list[int], tokenizer: Any) -> list[int]:
+    """`ids` ending in exactly one end token."""
+    end = tokenizer.eos_token_id
+    return ids if ids and ids[-1] == end else [*ids, end]
+
+
+def with_begin(ids: list[int], tokenizer: Any) -> list[int]:
+    """`ids` of a plain prompt with one begin token where this tokenizer puts one, whatever the text spells out."""
+    begin = tokenizer.bos_token_id
+    if begin is None or begin not in tokenizer.build_inputs_with_special_tokens(ids)[:1]:
+        return ids
+    return ids if ids[:1] == [begin] else [begin, *ids]
+
+
+def _prompts(rows: pl.DataFrame, style: PromptFormat, tokenizer: Any) -> tuple[list[str], list[list[int]]]:
+    names = rows["prompt_id"] if "prompt_id" in rows.columns else range(rows.height)
+    is_messages = rows["is_messages"] if "is_messages" in rows.columns else [False] * rows.height
+    texts: list[str] = []
+    ids: list[list[int]] = []
+    for name, prompt, messages in zip(names, rows["prompt"], is_messages, strict=True):
+        text, templated = _text(str(name), prompt, messages, style, tokenizer)
+        encoded = encode(tokenizer, text)
+        # A template writes its own begin token as text, where it wants one.
+        texts.append(text)
+        ids.append(encoded if templated else with_begin(encoded, tokenizer))
+        if not ids[-1]:
+            raise DataError(f"prompt {name} has no tokens. A model needs at least one to go on from.")
+    return texts, ids
+
+
+def _text(name: str, prompt: str, is_messages: bool, style: PromptFormat, tokenizer: Any) -> tuple[str, bool]:
+    """The text of one prompt, and whether the chat template made it."""
+    templated = style.chat == "always" or (style.chat == "auto" and (is_messages or bool(tokenizer.chat_template)))
+    if not templated:
+        if is_messages:
+            raise DataError(f'prompt {name} is chat messages but prompts.chat is "never": use auto, or plain text.')
+        return f"{style.prefix}{prompt}{style.suffix}", False
+    if not tokenizer.chat_template:
+        raise DataError(f'prompt {name} needs a chat template but the tokenizer has none: set prompts.chat: "never".')
+    messages: list[dict[str, str]] = (
+        json.loads(prompt) if is_messages else [{"role": "user", "content": f"{style.prefix}{prompt}{style.suffix}"}]
+    )
+    if style.system is not None and messages[0]["role"] != "system":
+        messages = [{"role": "system", "content": style.system}, *messages]
+    return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), True

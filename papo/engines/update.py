@@ -1,0 +1,183 @@
+"""The optimizer steps of one iteration on stored rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from papo.engines import distributed
+from papo.engines.batching import MicroBatch, aligned, plan, token_batch
+from papo.engines.forward import score_completions
+from papo.engines.learner import Learner
+from papo.engines.protocol import EngineSettings, Update
+from papo.engines.rows import TrainingRows, training_rows
+from papo.engines.schedule import learning_rate
+from papo.errors import EngineError
+from papo.losses import LossInputs, Objective, merge_sums, policy_objective, row_weights
+from papo.metrics import UpdateStats
+from papo.seeding import epoch_order
+
+LARGEST_FIRST_DEVIATION = {"float32": 1e-3, "bfloat16": 0.2}
+"""|ratio − 1| before any step that is taken for rounding; more means other weights, temperature or positions."""
+
+
+Weights = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one optimizer step gave: sums over all ranks, norm of the gradient, whether it was applied."""
+
+    sums: dict[str, float]
+    norm: float
+    applied: bool
+
+
+def train_policy(
+    learner: Learner, request: Update, *, settings: EngineSettings, rank: int, tick: Callable[[int, int], None]
+) -> UpdateStats:
+    """Take the optimizer steps that `request` asks for and report on them.
+
+    A batch without signal is only measured: a step of zero gradient would move the weights by old momentum.
+    Raises EngineError when several steps are to be taken without old_logprobs, or when the first ratio is not 1.
+    """
+    update = _Update(learner, request, training_rows(request), settings, rank)
+    planned = list(mini_batches(request, len(update.rows.examples)))
+    if len(planned) > 1 and update.rows.old_logprobs is None:
+        raise EngineError(
+            f"{len(planned)} optimizer steps are to be taken on one batch, but no frame brings old_logprobs: after the"
+            " first step they cannot be computed any more. Run the logprobs stage on the policy before the update."
+        )
+    steps: list[Step] = []
+    for number, chosen in enumerate(planned):
+        steps.append(update.step(chosen, first=number == 0))
+        tick(number + 1, len(planned))
+    return update.stats(steps)
+
+
+def mini_batches(request: Update, rows: int) -> Iterator[list[int]]:
+    """The rows of each optimizer step: every row exactly `ppo_epochs` times, in an order addressed by (seed, epoch).
+
+    Within a step they are sorted: its gradient is then a function of the set of rows, to the bit.
+    """
+    size = request.algorithm.ppo_mini_batch_size or max(rows, 1)
+    for epoch in range(request.algorithm.ppo_epochs):
+        order = epoch_order(request.seed, epoch=epoch, size=rows, stage="update")
+        for start in range(0, rows, size):
+            yield sorted(order[start : start + size].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    learner: Learner
+    request: Update
+    rows: TrainingRows
+    settings: EngineSettings
+    rank: int
+
+    def step(self, chosen: Sequence[int], *, first: bool) -> Step:
+        algorithm = self.request.algorithm
+        weights = row_weights(
+            self.rows.training_tokens[list(chosen)],
+            mode=algorithm.loss_agg_mode,
+            constant=algorithm.loss_norm_constant,
+            empty_rows=algorithm.empty_rows,
+        )
+        lengths = [self.rows.examples[row].length for row in chosen]
+        size, ranks = self.settings.micro_batch_size, self.settings.ranks
+        batches = plan(lengths, micro_batch_size=size, ranks=ranks)[self.rank]
+        parts: list[dict[str, float]] = []
+        for number, batch in enumerate(batches):
+            with torch.set_grad_enabled(self.acts):
+                objective, entropy = self._objective([chosen[index] for index in batch.rows], batch, weights)
+            if self.acts:
+                self.learner.backward(objective.loss, last=number + 1 == len(batches))
+            if batch.counted:
+                parts.append({name: float(part) for name, part in objective.sums.items()} | entropy)
+        sums = distributed.total(merge_sums(parts), self.learner.device)
+        if first and not self.request.off_policy:
+            self._check_first_ratio(sums["ratio_deviation_max"])
+        if not self.acts:
+            return Step(sums, 0.0, False)
+        finite = all(np.isfinite(number) for number in sums.values())
+        return Step(sums, *self.learner.step(self.request.optimizer, finite=finite))
+
+    @property
+    def acts(self) -> bool:
+        """Whether the loss can have a gradient at all."""
+        algorithm = self.request.algorithm
+        return self.rows.has_signal or algorithm.use_kl_loss or algorithm.entropy_coeff != 0.0
+
+    def stats(self, steps: Sequence[Step]) -> UpdateStats:
+        algorithm, request = self.request.algorithm, self.request
+        sums = merge_sums(step.sums for step in steps)
+        applied = sum(step.applied for step in steps)
+        tokens = max(sums.get("tokens", 0.0), 1.0)
+        count = max(len(steps), 1)
+        policy_loss = sums.get("policy_loss", 0.0) / count
+        kl_loss = sums["kl_loss"] / count if "kl_loss" in sums else None
+        bonus = algorithm.entropy_coeff * sums.get("entropy", 0.0) / count
+        last = self.learner.optimizer_steps - (1 if applied else 0)
+        return UpdateStats(
+            loss=policy_loss + algorithm.kl_loss_coef * (kl_loss or 0.0) - bonus,
+            policy_loss=policy_loss,
+            kl_loss=kl_loss,
+            grad_norm=sum(step.norm for step in steps) / count,
+            clip_fraction=sums.get("clipped", 0.0) / tokens,
+            clip_fraction_lower=sums.get("clipped_lower", 0.0) / tokens,
+            ratio_max=sums.get("ratio_max", 1.0),
+            ppo_kl=sums.get("ppo_kl", 0.0) / tokens,
+            entropy=sums["token_entropy"] / tokens if "token_entropy" in sums else None,
+            learning_rate=learning_rate(request.optimizer, step=last),
+            tokens=int(self.rows.training_tokens.sum()),
+            rows=int((self.rows.training_tokens > 0).sum()),
+            optimizer_steps=applied,
+            skipped_steps=len(steps) - applied if self.acts else 0,
+            no_signal=not self.acts,
+            first_ratio_deviation=steps[0].sums["ratio_deviation_max"] if steps else 0.0,
+            sampler_gap_mean=sums["sampler_gap"] / tokens if "sampler_gap" in sums else None,
+            sampler_gap_max=sums.get("sampler_gap_max"),
+            clamped_log_ratios=int(sums.get("clamped_log_ratios", 0.0)),
+        )
+
+    def _objective(
+        self, members: Sequence[int], batch: MicroBatch, weights: Weights
+    ) -> tuple[Objective, dict[str, float]]:
+        """The micro-batch's part of the loss, and its token sum of entropies where they are computed."""
+        rows, device, algorithm = self.rows, self.learner.device, self.request.algorithm
+        tokens = token_batch([rows.examples[row] for row in members], width=batch.width, device=device)
+        scores = score_completions(
+            self.learner.engine,
+            tokens,
+            temperature=self.request.temperature,
+            entropies=algorithm.entropy_coeff != 0.0,
+        )
+
+        def of_members(lists: Sequence[Sequence[float]]) -> Tensor:
+            return aligned([lists[row] for row in members], device=device)
+
+        row_weight = torch.tensor(weights[list(batch.rows)], dtype=torch.float32) * float(batch.counted)
+        mask = of_members(rows.masks).bool()
+        inputs = LossInputs(
+            logprobs=scores.logprobs,
+            old_logprobs=scores.logprobs.detach() if rows.old_logprobs is None else of_members(rows.old_logprobs),
+            advantages=of_members(rows.advantages),
+            completion_mask=mask,
+            row_weights=row_weight.to(device),
+            ref_logprobs=None if rows.ref_logprobs is None else of_members(rows.ref_logprobs),
+            sampler_logprobs=of_members(rows.sampler_logprobs),
+            entropies=scores.entropies,
+        )
+        entropy = {} if scores.entropies is None else {"token_entropy": float(scores.entropies.detach()[mask].sum())}
+        return policy_objective(algorithm, inputs), entropy
+
+    def _check_first_ratio(self, deviation: float) -> None:
+        limit = LARGEST_FIRST_DEVIATION[self.settings.dtype]
+        if deviation > limit:
+            raise EngineError(
+                f"before the first optimizer step the importance ratio is off 1 by {deviation:.3g} (limit {limit}):"
+                " old_logprobs do not come from these weights at this temperature, or positions have moved. Make the"
+                " log-probs again from the policy that is open; nothing was trained."
+            )

@@ -1,0 +1,174 @@
+"""What a rank does for each verb: the named states it holds, and who works on them."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+
+from papo.engines import distributed, models, protocol, tokenizing
+from papo.engines.generator import generate
+from papo.engines.learner import Learner, module_fingerprint
+from papo.engines.models import LoadedModel
+from papo.engines.scoring import score_rollouts
+from papo.engines.sft import train_supervised
+from papo.engines.update import train_policy
+from papo.errors import EngineError
+from papo.metrics import UpdateStats
+
+RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "deepspeed", "polars", "numpy")
+TICK_SECONDS = 0.2
+"""Least time between two progress messages."""
+
+
+class Worker:
+    """One rank's models. Each method is a verb of `papo.engines.protocol.Engine` and runs on every rank."""
+
+    def __init__(
+        self, settings: protocol.EngineSettings, *, rank: int, tick: Callable[[int, int], None]
+    ) -> None:
+        torch.set_num_threads(settings.threads)
+        self._settings = settings
+        self._rank = rank
+        self._tick = _throttled(tick)
+        self._device = distributed.use_device(settings.device, local_rank=int(os.environ["LOCAL_RANK"]))
+        distributed.use_determinism(self._device)
+        self._learner: Learner | None = None
+        self._fingerprint: protocol.Fingerprint | None = None
+        self._reference: LoadedModel | None = None
+        self._tokenizers: dict[str, Any] = {}
+
+    def environment(self) -> dict[str, str]:
+        gpu = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
+        packages = {name: version(name) for name in RECORDED_PACKAGES}
+        settings = {name: str(value) for name, value in asdict(self._settings).items() if name != "optimizer"}
+        return packages | settings | {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "cpu": _cpu_model(),
+            "device": f"{self._device.type} {gpu}".strip(),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        }
+
+    def create(self, request: protocol.CreateModel) -> None:
+        if self._rank == 0:
+            models.create_tiny(request.model, Path(request.folder))
+
+    def tokenize(self, request: protocol.Tokenize) -> None:
+        if self._rank == 0:
+            tokenizing.tokenize(request, self._tokenizer(request.model)).write_parquet(request.output)
+
+    def tokenize_pairs(self, request: protocol.TokenizePairs) -> None:
+        if self._rank == 0:
+            tokenizing.tokenize_pairs(request, self._tokenizer(request.model)).write_parquet(request.output)
+
+    def open(self, request: protocol.Open) -> protocol.Fingerprint:
+        if request.state == "reference":
+            return self._open_reference(request)
+        # The old policy goes first: two of them might not fit.
+        self._learner = self._fingerprint = None
+        learner = Learner(
+            self._load(request.model, weights=request.checkpoint is None), self._settings, self._device
+        )
+        if request.checkpoint is not None:
+            learner.load(Path(request.checkpoint))
+        self._learner, self._fingerprint = learner, learner.fingerprint()
+        return self._fingerprint
+
+    def generate(self, request: protocol.Generate) -> None:
+        learner, fingerprint = self._policy("generate")
+        with learner.whole_parameters():
+            if self._rank == 0:
+                frame = generate(learner.model, request, policy_sha256=fingerprint.policy_sha256, tick=self._tick)
+                frame.write_parquet(request.output)
+
+    def logprobs(self, request: protocol.Logprobs) -> None:
+        if request.state == "policy":
+            learner, _ = self._policy("logprobs")
+            gathered, module = learner.whole_parameters(), learner.engine.module
+        else:
+            if self._reference is None:
+                raise EngineError('no reference is open: open(state="reference") first.')
+            gathered, module = None, self._reference.module
+        with gathered or torch.no_grad():
+            if self._rank == 0:
+                frame = score_rollouts(
+                    module, request, micro_batch_size=self._settings.micro_batch_size, tick=self._tick
+                )
+                frame.write_parquet(request.output)
+
+    def update(self, request: protocol.Update) -> protocol.UpdateResult:
+        learner, _ = self._policy("update")
+        # Until it has ended well there is no policy: a half-made update must never be generated from.
+        self._learner = self._fingerprint = None
+        stats = train_policy(learner, request, settings=self._settings, rank=self._rank, tick=self._tick)
+        self._learner, self._fingerprint = learner, learner.fingerprint()
+        return protocol.UpdateResult(fingerprint=self._fingerprint, stats=_measured(stats))
+
+    def sft(self, request: protocol.SftSteps) -> protocol.SftResult:
+        learner, _ = self._policy("sft")
+        self._learner = self._fingerprint = None
+        losses = train_supervised(learner, request, settings=self._settings, rank=self._rank, tick=self._tick)
+        self._learner, self._fingerprint = learner, learner.fingerprint()
+        return protocol.SftResult(fingerprint=self._fingerprint, losses=tuple(losses))
+
+    def save(self, folder: str) -> None:
+        self._policy("save")[0].save(Path(folder))
+
+    def export(self, folder: str) -> None:
+        self._policy("export")[0].export(Path(folder))
+
+    def _policy(self, verb: str) -> tuple[Learner, protocol.Fingerprint]:
+        if self._learner is None or self._fingerprint is None:
+            raise EngineError(f"no policy is open, so there is nothing to {verb}: open a model or a checkpoint first.")
+        return self._learner, self._fingerprint
+
+    def _open_reference(self, request: protocol.Open) -> protocol.Fingerprint:
+        if request.checkpoint is not None:
+            raise EngineError("a reference is opened from a model folder, not from a checkpoint: export it first.")
+        self._reference = None
+        reference = self._load(request.model, weights=True)
+        reference.module.to(self._device).requires_grad_(False)
+        self._reference = reference
+        return module_fingerprint(reference.module)
+
+    def _load(self, folder: str, *, weights: bool) -> LoadedModel:
+        dtype = torch.bfloat16 if self._settings.dtype == "bfloat16" else torch.float32
+        return models.load(
+            Path(folder), dtype=dtype, trust_remote_code=self._settings.trust_remote_code, weights=weights
+        )
+
+    def _tokenizer(self, folder: str) -> Any:
+        if folder not in self._tokenizers:
+            trusted = self._settings.trust_remote_code
+            self._tokenizers = {folder: tokenizing.load_tokenizer(Path(folder), trust_remote_code=trusted)}
+        return self._tokenizers[folder]
+
+
+def _measured(stats: UpdateStats) -> dict[str, float | int | bool]:
+    """The fields that there was something to measure for."""
+    return {name: number for name, number in asdict(stats).items() if number is not None}
+
+
+def _throttled(tick: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    last = 0.0
+
+    def throttled(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done == total or now - last >= TICK_SECONDS:
+            last = now
+            tick(done, total)
+
+    return throttled
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
