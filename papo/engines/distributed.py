@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from papo.losses import merge_sums
+from papo.losses.objective import merge_sums
 
 
 def use_device(device: str, *, local_rank: int) -> torch.device:

@@ -74,7 +74,11 @@ class EngineHost:
             return
         self._group = RankGroup(self.settings, log=self._log, pid_file=self._pid_file)
         self._end = weakref.finalize(self, self._group.kill)
-        self._environment = self._call("setup", self.settings, limit=self._start_seconds)
+        try:
+            self._environment = self._call("setup", self.settings, limit=self._start_seconds)
+        except BaseException:
+            self._discard()
+            raise
 
     def create(self, request: CreateModel) -> None:
         self._call("create", request)

@@ -15,7 +15,8 @@ from papo.engines.protocol import EngineSettings, Update
 from papo.engines.rows import TrainingRows, training_rows
 from papo.engines.schedule import learning_rate
 from papo.errors import EngineError
-from papo.losses import LossInputs, Objective, merge_sums, policy_objective, row_weights
+from papo.losses import LossInputs, row_weights
+from papo.losses.objective import Objective, merge_sums, policy_objective
 from papo.metrics import UpdateStats
 from papo.seeding import epoch_order
 
