@@ -113,6 +113,8 @@ class EvaluationConfig(Section):
     samples: int = Field(default=1, ge=1)
     """Completions per held-out prompt; accuracy is their mean (avg@k)."""
     shard_size: int = Field(default=256, ge=1)
+    sound_threshold: Annotated[float, OPERATIONAL] = 0.7
+    """A right answer with a process score at or above it is reported as sound."""
 
 
 class EngineConfig(Section):
@@ -176,6 +178,11 @@ class RunConfig(Section):
     @property
     def rows_per_iteration(self) -> int:
         return self.prompts_per_iteration * self.sampling.num_generations
+
+    @property
+    def held_out(self) -> EvaluationConfig | None:
+        """How to evaluate, or None where there is nothing to evaluate on."""
+        return self.evaluation if self.data.evaluation is not None else None
 
     @property
     def engine_settings(self) -> EngineSettings:

@@ -1,6 +1,5 @@
 """Checkpoints: the whole state, published at once, kept by rule. Operational: when they are made changes no hash."""
 
-import hashlib
 import math
 import os
 from dataclasses import dataclass
@@ -38,15 +37,19 @@ def checkpoint_due(run: Run, version: int) -> bool:
     return version - newest >= every
 
 
+def has_checkpoint(run: Run, state: IterationState) -> bool:
+    """Whether `state` is published as a whole checkpoint (by its manifest; its files are checked when it is loaded)."""
+    manifest = _manifest(run, f"{FOLDER}/{state.policy.version:05d}")
+    return manifest is not None and manifest.state == state
+
+
 def save_checkpoint(run: Run, state: IterationState) -> None:
-    """Publish `state`, which the engine holds, unless it is published already. Then remove what no rule keeps.
+    """Publish `state`, which the engine holds. Then remove what no rule keeps.
 
     Raises DiskFull, with nothing half-written left, if there is no room; earlier checkpoints are never touched before.
     """
     version = state.policy.version
     path = f"{FOLDER}/{version:05d}"
-    if _manifest(run, path) is not None:
-        return
     _check_space(run)
     ensure_folder(run.disk, FOLDER)
     staged = temporary(run.disk, path)
@@ -84,11 +87,16 @@ def newest_checkpoint(run: Run, *, at_most: int) -> Checkpoint | None:
     return None
 
 
+def newest_manifest(run: Run) -> CheckpointManifest | None:
+    """What the newest checkpoint says it holds; its files are checked when it is loaded."""
+    manifests = (_manifest(run, f"{FOLDER}/{version:05d}") for version in sorted(_versions(run), reverse=True))
+    return next((manifest for manifest in manifests if manifest is not None), None)
+
+
 def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
     files: dict[str, tuple[str, int]] = {}
     for name in run.disk.walk(staged):
-        data = run.disk.read(os.path.join(staged, name))
-        files[name] = (hashlib.sha256(data).hexdigest(), len(data))
+        files[name] = run.disk.digest(os.path.join(staged, name))
     manifest = CheckpointManifest(
         version=state.policy.version,
         state=state,
@@ -148,9 +156,9 @@ def _fault(run: Run, folder: str, manifest: CheckpointManifest) -> str | None:
         path = os.path.join(folder, name)
         if not run.disk.exists(path):
             return f"{name} is missing"
-        data = run.disk.read(path)
-        if len(data) != size or hashlib.sha256(data).hexdigest() != sha256:
-            return f"{name} is not what was saved ({len(data)} bytes, {size} then)"
+        now = run.disk.digest(path)
+        if now != (sha256, size):
+            return f"{name} is not what was saved ({now[1]} bytes, {size} then)"
     return None
 
 

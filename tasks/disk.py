@@ -5,6 +5,7 @@ tear what was half written, run out of space, let a second writer in. Paths are 
 """
 
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -24,6 +25,10 @@ class Disk(Protocol):
 
     def read(self, path: str) -> bytes: ...
     def read_tail(self, path: str, size: int) -> bytes: ...
+    def digest(self, path: str) -> tuple[str, int]:
+        """SHA-256 and size of a file, however large."""
+        ...
+
     def write(self, path: str, data: bytes) -> None:
         """Create or replace the content. Not durable until `sync`."""
         ...
@@ -97,6 +102,10 @@ class LocalDisk:
         with open(self.root / path, "rb") as file:
             file.seek(max(0, self.size(path) - size))
             return file.read()
+
+    def digest(self, path: str) -> tuple[str, int]:
+        with open(self.root / path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
 
     def write(self, path: str, data: bytes) -> None:
         with space_errors(path):

@@ -71,20 +71,34 @@ def hold(run: Run, state: IterationState) -> None:
     the loaded weights are not those that were saved.
     """
     target = state.policy
-    if held(run.engine) == target.fingerprint:
+    if holds(run, state):
         return
-    version = _load_nearest(run, target)
-    exact = True
+    version, exact = _load_nearest(run, target), True
     while version < target.version:
         update = recorded(run, version)
+        if update is run.pending and not exact:
+            break  # Its rollouts came from weights that are lost: the iteration is made again from the new ones.
         after = replay(run, update, off_policy=not exact)
         if exact and after != update.after:
             exact = False
             _inexact(run, update, after)
+            if update is run.pending:
+                run.pending = run.store.supersede_update(update, after)
+                raise StateChanged(run.commits[version].state)
         version += 1
-    now = held(run.engine)
-    if now != target.fingerprint and now is not None:
-        raise StateChanged(state.model_copy(update={"policy": LearnerState(version=version, fingerprint=now)}))
+    if not exact:
+        run.pending = None
+        learner = LearnerState(version=version, fingerprint=_now(run.engine))
+        raise StateChanged(run.commits[version].state.model_copy(update={"policy": learner}))
+    if held(run.engine) != target.fingerprint:
+        raise EngineError(
+            f"The engine holds {held(run.engine)} where the run stands at {target.fingerprint}. The first policy was "
+            f"loaded from {run.model}: restore that folder as it was when the run began."
+        )
+
+
+def holds(run: Run, state: IterationState) -> bool:
+    return held(run.engine) == state.policy.fingerprint
 
 
 def held(engine: Engine) -> Fingerprint | None:
@@ -95,6 +109,12 @@ def held(engine: Engine) -> Fingerprint | None:
     return Fingerprint(
         policy_sha256=now.policy_sha256, optimizer_sha256=now.optimizer_sha256, optimizer_steps=now.optimizer_steps
     )
+
+
+def _now(engine: Engine) -> Fingerprint:
+    now = held(engine)
+    assert now is not None, "an engine that has replayed an update holds its result"
+    return now
 
 
 def _load_nearest(run: Run, target: LearnerState) -> int:

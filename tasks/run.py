@@ -70,6 +70,11 @@ class Run:
     """By stage, in the iteration at hand."""
 
     @property
+    def horizon(self) -> int:
+        """How many iterations the run is to have."""
+        return self.configs(len(self.commits)).iterations
+
+    @property
     def head(self) -> Commit:
         return self.commits[-1]
 

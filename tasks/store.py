@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from papo.errors import Damaged, Fenced, LedgerMismatch
 from schemas.canonical import canonical_json
 from schemas.frames import SCHEMAS, Frame, check
-from schemas.records import GENESIS, Commit, FrameRef, Record, Updated
+from schemas.records import GENESIS, Commit, Fingerprint, FrameRef, Record, Updated
 from tasks.disk import Disk
 from tasks.publish import create_once, ensure_folder, replace
 
@@ -70,7 +70,7 @@ class RunStore:
             ref = _parse(FrameRef, self.disk.read(sidecar), sidecar)
             self._bytes(ref)
         except Damaged:
-            self._set_aside(sidecar)
+            self._set_aside(sidecar, "damaged")
             return None
         return ref if ref.key == key else None
 
@@ -97,6 +97,11 @@ class RunStore:
     def recorded_update(self, iteration: int, key: str) -> Updated | None:
         path = _sidecar(iteration, "update", 0, key)
         return _parse(Updated, self.disk.read(path), path) if self.disk.exists(path) else None
+
+    def supersede_update(self, updated: Updated, after: Fingerprint) -> Updated:
+        """Record that redoing an update which is not committed gave `after`; the old record is set aside."""
+        self._set_aside(_sidecar(updated.iteration, "update", 0, updated.key), "superseded")
+        return self.record_update(updated.model_copy(update={"after": after}))
 
     def commit(self, commit: Commit) -> None:
         """End an iteration. Raises Fenced if another writer has ended it already."""
@@ -142,9 +147,9 @@ class RunStore:
             )
         return data
 
-    def _set_aside(self, sidecar: str) -> None:
+    def _set_aside(self, sidecar: str, why: str) -> None:
         # Only the sidecar publishes: without it the artifact is made again, under the same name if it has the same bytes.
-        self.disk.rename(sidecar, os.path.join(os.path.dirname(sidecar), "damaged-" + os.path.basename(sidecar)))
+        self.disk.rename(sidecar, os.path.join(os.path.dirname(sidecar), f"{why}-{os.path.basename(sidecar)}"))
         self.disk.sync_folder(os.path.dirname(sidecar))
 
 

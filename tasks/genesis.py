@@ -1,0 +1,155 @@
+"""What precedes iteration 0: prepared data, the held-out prompts, the first policy."""
+
+from functools import partial
+
+import polars as pl
+
+from papo.engines.protocol import Open, Tokenize
+from papo.errors import DataError
+from schemas.canonical import sha256_of
+from schemas.config import RunConfig
+from schemas.frames import DataRows
+from schemas.records import GENESIS, FrameRef, IterationState, LearnerState
+from tasks.disk import Disk
+from tasks.holding import held, reference_folder
+from tasks.publish import ensure_folder, publish_folder, temporary
+from tasks.run import MODEL, SCRATCH, Run
+from tasks.stage import stage
+from tasks.store import encode
+
+TRAIN, EVALUATION = "train", "evaluation"
+
+
+@stage(version=1)
+def prepare(run: Run) -> list[FrameRef]:
+    """DataRows: each split with its prompts tokenised, once for the whole run. Shard 0 trains, shard 1 evaluates."""
+    config = run.configs(0)
+    splits = [TRAIN, EVALUATION] if config.held_out else [TRAIN]
+    return [
+        run.made(
+            stage=prepare.name,
+            version=prepare.version,
+            iteration=GENESIS,
+            shard=shard,
+            key_parts={
+                "source": run.sources(split).sha256,
+                "tokenizer": _tokenizer_sha256(run),
+                "format": config.identity["data"]["prompt"],
+                "max_prompt_length": config.sampling.max_prompt_length,
+                "overlong_prompts": config.data.overlong_prompts,
+            },
+            make=partial(_tokenized, run, split, config),
+        )
+        for shard, split in enumerate(splits)
+    ]
+
+
+@stage(version=1)
+def held_out(run: Run, prepared: list[FrameRef]) -> list[FrameRef]:
+    """Prompts of every evaluation: each held-out row is one group, in the source's order."""
+    return [
+        run.made(
+            stage="sample",
+            version=held_out.version,
+            iteration=GENESIS,
+            shard=0,
+            key_parts={"data": ref.sha256},
+            make=partial(_all_rows, run, ref),
+        )
+        for ref in prepared[1:]
+    ]
+
+
+@stage(version=1)
+def first_state(run: Run) -> IterationState:
+    """The policy as its folder has it, before any update."""
+    run.engine.open(Open(model=run.model))
+    fingerprint = held(run.engine)
+    assert fingerprint is not None, "an engine that has opened a model holds it"
+    if run.configs(0).algorithm.needs.reference:
+        _export_reference(run)
+    return IterationState(
+        policy=LearnerState(version=0, fingerprint=fingerprint),
+        reference_sha256=fingerprint.policy_sha256 if run.configs(0).algorithm.needs.reference else None,
+    )
+
+
+def keep_model(disk: Disk, files: dict[str, bytes]) -> None:
+    """Copy the model's config and tokenizer into the run, so that it can be resumed without the folder they are from."""
+    if disk.exists(MODEL):
+        return
+    staged = temporary(disk, MODEL)
+    if disk.exists(staged):
+        disk.remove_tree(staged)
+    disk.make_folder(staged)
+    for name, data in files.items():
+        disk.write(f"{staged}/{name}", data)
+    publish_folder(disk, staged, MODEL)
+
+
+def _tokenizer_sha256(run: Run) -> str:
+    return sha256_of({name: run.disk.digest(f"{MODEL}/{name}")[0] for name in run.disk.walk(MODEL)})
+
+
+def _tokenized(run: Run, split: str, config: RunConfig) -> pl.DataFrame:
+    raw = run.sources(split).frame
+    rows_path = f"{SCRATCH}/{split}-rows.parquet"
+    run.disk.write(rows_path, encode(raw))
+    tokens = run.staged(
+        f"{split}-tokens",
+        lambda output: run.engine.tokenize(
+            Tokenize(
+                model=run.disk.local(MODEL),
+                rows=run.disk.local(rows_path),
+                format=config.data.prompt,
+                output=output,
+            )
+        ),
+    )
+    run.disk.remove(rows_path)
+    joined = raw.join(tokens, on="prompt_id", how="left", maintain_order="left", validate="1:1").select(
+        "prompt_id",
+        pl.col("prompt_text").alias("prompt"),
+        pl.col("prompt").alias("question"),
+        "reference_answer",
+        "prompt_ids",
+    )
+    return _within_limit(run, joined, split, config)
+
+
+def _within_limit(run: Run, rows: pl.DataFrame, split: str, config: RunConfig) -> pl.DataFrame:
+    limit = config.sampling.max_prompt_length
+    fits = pl.col("prompt_ids").list.len() <= limit
+    over = rows.filter(~fits)["prompt_id"].to_list()
+    if not over:
+        return rows
+    named = ", ".join(over[:10]) + (" …" if len(over) > 10 else "")
+    if config.data.overlong_prompts == "fail":
+        raise DataError(
+            f"{len(over)} of {rows.height} prompts of data.{split} have more than sampling.max_prompt_length = {limit} "
+            f"tokens after the template: {named}. Raise the limit, or set data.overlong_prompts: drop."
+        )
+    run.journal.event("prompts_dropped", split=split, limit=limit, prompt_ids=over)
+    run.reporter.message(f"{len(over)} prompts of data.{split} are over {limit} tokens and are dropped: {named}")
+    kept = rows.filter(fits)
+    if kept.height == 0:
+        raise DataError(f"No prompt of data.{split} has {limit} tokens or fewer. Raise sampling.max_prompt_length.")
+    return kept
+
+
+def _all_rows(run: Run, ref: FrameRef) -> pl.DataFrame:
+    rows = run.store.load(ref)
+    groups = pl.Series("group_id", range(rows.height), dtype=pl.Int32)
+    return rows.select(groups, *DataRows.to_schema().columns)
+
+
+def _export_reference(run: Run) -> None:
+    if run.disk.exists(reference_folder()):
+        return
+    ensure_folder(run.disk, "exports")
+    staged = temporary(run.disk, reference_folder())
+    if run.disk.exists(staged):
+        run.disk.remove_tree(staged)
+    run.disk.make_folder(staged)
+    run.engine.export(run.disk.local(staged))
+    publish_folder(run.disk, staged, reference_folder())

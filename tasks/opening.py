@@ -1,0 +1,157 @@
+"""Open a run for advancing: take the lock, read what is there, hold it to its hashes, mend what a crash left undone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from papo.engines.protocol import Engine, EngineSettings
+from schemas.config import RunConfig
+from schemas.records import Commit, IterationState
+from tasks.checkpoints import FOLDER as CHECKPOINTS
+from tasks.checkpoints import newest_manifest
+from tasks.clock import Clock
+from tasks.disk import Disk
+from tasks.genesis import keep_model
+from tasks.journal import Journal
+from tasks.ledger import Ledger
+from tasks.lock import Lease
+from tasks.publish import ensure_folder, sweep
+from tasks.run import SCRATCH, RawData, Reporter, Run
+from tasks.runfile import RunFile, check_sources, epoch, read_run_file, with_config, write_run_file
+from tasks.store import RunStore, folder_of
+
+FOLDERS = ("iterations", CHECKPOINTS, "exports", SCRATCH, "logs")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a run takes from outside: everything that the simulation replaces."""
+
+    disk: Disk
+    clock: Clock
+    lease: Callable[[], Lease]
+    engine: Callable[[EngineSettings], Engine]
+    sources: Callable[[RunConfig], dict[str, RawData]]
+    """The data, by split."""
+    model: Callable[[RunConfig], tuple[str, dict[str, bytes]]]
+    """The first policy's folder, and its config and tokenizer files."""
+    reporter: Reporter
+
+
+def open_run(
+    around: Surroundings, run_id: str, config: RunConfig | None, *, amend: bool = False
+) -> tuple[Run, IterationState | None]:
+    """The run and the state that it stands at (None before its genesis).
+
+    `config` None goes on with the run's own. Raises RunLocked, ConfigError, DataError or StoreError; nothing has been
+    changed then but what a crash had left unfinished.
+    """
+    lease = around.lease()
+    try:
+        return _open(around, run_id, config, lease, amend=amend)
+    except BaseException:
+        lease.release()
+        raise
+
+
+def close_run(run: Run) -> None:
+    run.engine.close()
+    run.lease.release()
+
+
+def _open(
+    around: Surroundings, run_id: str, config: RunConfig | None, lease: Lease, *, amend: bool
+) -> tuple[Run, IterationState | None]:
+    disk = around.disk
+    store, ledger = RunStore(disk), Ledger(disk)
+    commits = store.commits()
+    run_file = read_run_file(disk)
+    sources = None
+    if run_file is None:
+        if config is None:
+            raise ValueError(f"run {run_id} does not exist, so a config is needed")
+        sources = around.sources(config)
+        model, files = around.model(config)
+        run_file = RunFile(
+            run_id=run_id,
+            model=model,
+            sources={split: raw.sha256 for split, raw in sources.items()},
+            epochs=(epoch(config, since=0),),
+        )
+        keep_model(disk, files)
+        write_run_file(disk, run_file)
+    else:
+        sources = around.sources(run_file.config_at(0))
+        check_sources(run_file, {split: raw.sha256 for split, raw in sources.items()}, named_sources(run_file.config_at(0)))
+        head = commits[-1].iteration if commits else -1
+        amended = run_file if config is None else with_config(run_file, config, head=head, amend=amend)
+        if amended != run_file:
+            write_run_file(disk, amended)
+            run_file = amended
+    lease.raise_above(commits)
+    mended = ledger.open(commits)
+    for folder in FOLDERS:
+        ensure_folder(disk, folder)
+    _sweep(disk, commits)
+    journal = Journal(disk, around.clock, attempt=lease.token)
+    run = Run(
+        run_id=run_id,
+        disk=disk,
+        store=store,
+        ledger=ledger,
+        journal=journal,
+        lease=lease,
+        engine=around.engine(run_file.config_at(len(commits)).engine_settings),
+        clock=around.clock,
+        reporter=around.reporter,
+        configs=_Configs(run_file),
+        sources=sources.__getitem__,
+        model=run_file.model,
+        commits=commits,
+        lineage=commits[-1].lineage if commits else 0,
+    )
+    journal.event("opened", ledger_mended=mended and bool(commits), commits=len(commits))
+    run.engine.start()
+    return run, _current(run)
+
+
+class _Configs:
+    """The config that an iteration runs under, parsed once."""
+
+    def __init__(self, run_file: RunFile) -> None:
+        self._run_file = run_file
+        self._parsed: dict[int, RunConfig] = {}
+
+    def __call__(self, iteration: int) -> RunConfig:
+        since = max(epoch_.since for epoch_ in self._run_file.epochs if epoch_.since <= max(iteration, 0))
+        if since not in self._parsed:
+            self._parsed[since] = self._run_file.config_at(since)
+        return self._parsed[since]
+
+
+def _current(run: Run) -> IterationState | None:
+    """Where the run stands: its last commit, or a checkpoint of a later lineage at the same commit."""
+    if not run.commits:
+        return None
+    manifest = newest_manifest(run)
+    if manifest is not None and manifest.commit_sha256 == run.head.sha256 and manifest.lineage > run.head.lineage:
+        run.lineage = manifest.lineage
+        return manifest.state
+    return run.head.state
+
+
+def _sweep(disk: Disk, commits: list[Commit]) -> None:
+    """Remove drafts where a dead writer can have left them: the top, and the iteration that it worked on."""
+    at = commits[-1].iteration if commits else -1
+    for folder in (".", *FOLDERS, folder_of(at), folder_of(at + 1)):
+        sweep(disk, folder)
+    for name in disk.list(SCRATCH):
+        disk.remove(f"{SCRATCH}/{name}")
+
+
+def named_sources(config: RunConfig) -> dict[str, str]:
+    """How the user named each data source."""
+    return {
+        split: getattr(source, "path", source.kind)
+        for split, source in (("train", config.data.train), ("evaluation", config.data.evaluation))
+        if source is not None
+    }

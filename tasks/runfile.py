@@ -1,0 +1,103 @@
+"""`run.yaml`: what a run is. The resolved config, as epochs where it was amended, its model and its data's hashes."""
+
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from papo.errors import ConfigError, Damaged, DataError
+from schemas.config import RunConfig
+from schemas.records import Record
+from tasks.disk import Disk
+from tasks.publish import replace
+
+PATH = "run.yaml"
+
+
+class ConfigEpoch(Record):
+    """A config and the first iteration that runs under it."""
+
+    since: int
+    config_sha256: str
+    config: dict[str, Any]
+
+
+class RunFile(Record):
+    run_id: str
+    model: str
+    """The folder that version 0 was loaded from."""
+    sources: dict[str, str]
+    """Hash of each data source when the run began."""
+    epochs: tuple[ConfigEpoch, ...]
+
+    def config_at(self, iteration: int) -> RunConfig:
+        epoch = [epoch for epoch in self.epochs if epoch.since <= max(iteration, 0)][-1]
+        return RunConfig.model_validate(epoch.config)
+
+
+def read_run_file(disk: Disk) -> RunFile | None:
+    if not disk.exists(PATH):
+        return None
+    try:
+        return RunFile.model_validate(yaml.safe_load(disk.read(PATH)))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise Damaged(f"{PATH} cannot be read ({error}). Restore it from a copy of the run directory.") from None
+
+
+def write_run_file(disk: Disk, run_file: RunFile) -> None:
+    replace(disk, PATH, yaml.safe_dump(run_file.model_dump(mode="json"), sort_keys=False).encode())
+
+
+def epoch(config: RunConfig, *, since: int) -> ConfigEpoch:
+    return ConfigEpoch(since=since, config_sha256=config.sha256, config=config.model_dump(mode="json"))
+
+
+def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool) -> RunFile:
+    """The run under `config` from the next iteration (`head` + 1) on.
+
+    What is operational, and the horizon, may change freely. Raises ConfigError where an identity field differs and
+    this is not an amendment, naming each such field.
+    """
+    now = run_file.config_at(head + 1)
+    if config == now:
+        return run_file
+    changed = differences(now.identity, config.identity)
+    if changed and not amend:
+        lines = "\n".join(f"  {name}: {was!r} in the run, {now_!r} now" for name, was, now_ in changed)
+        raise ConfigError(
+            f"Run {run_file.run_id} exists with another config:\n{lines}\n"
+            "Start another run (--run-id NAME), or change it from the next iteration on, as a recorded amendment: "
+            f"papo resume {run_file.run_id} --amend {changed[0][0]}={changed[0][2]}"
+        )
+    kept = [epoch_ for epoch_ in run_file.epochs if epoch_.since <= head or epoch_.since == 0]
+    if not changed:
+        # Operational and horizon fields are the same for the whole run: they are in no key.
+        kept[-1] = epoch(config, since=kept[-1].since)
+    elif kept[-1].since > head:
+        kept[-1] = epoch(config, since=kept[-1].since)
+    else:
+        kept.append(epoch(config, since=head + 1))
+    return run_file.model_copy(update={"epochs": tuple(kept)})
+
+
+def check_sources(run_file: RunFile, now: dict[str, str], named: dict[str, str]) -> None:
+    """Raises DataError if a data source is not what it was when the run began."""
+    for split, sha256 in run_file.sources.items():
+        if now.get(split) != sha256:
+            raise DataError(
+                f"data.{split} ({named.get(split, 'source')}) has changed since run {run_file.run_id} began: it hashes to "
+                f"{str(now.get(split))[:16]}… and was {sha256[:16]}… then. Restore the file, or start a new run on the "
+                "new data (--run-id NAME)."
+            )
+
+
+def differences(before: Any, after: Any, name: str = "") -> list[tuple[str, Any, Any]]:
+    """(dotted field, before, after) of each leaf that differs."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        fields: list[tuple[str, Any, Any]] = []
+        left: dict[str, Any] = before
+        right: dict[str, Any] = after
+        for key in [*left, *(key for key in right if key not in left)]:
+            fields += differences(left.get(key), right.get(key), f"{name}.{key}" if name else key)
+        return fields
+    return [] if before == after else [(name, before, after)]
