@@ -2,43 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 from papo.losses.inputs import LossInputs, TokenLosses
-from papo.losses.kl import KlType, token_kl
+from papo.losses.kl import token_kl
 from papo.losses.ratio import keep, masked_difference
 from papo.losses.tensors import Scalar, TokenMask, Tokens
 
 __all__ = ["LossInputs", "Objective", "TokenLosses", "merge_sums", "policy_objective"]
 
-
-class TokenLoss(Protocol):
-    """What the objective asks of a policy loss."""
-
-    def token_losses(self, inputs: LossInputs, *, log_ratio_clamp: float | None = 20.0) -> TokenLosses: ...
-
-
-class LossSettings(Protocol):
-    """The fields of `Algorithm` that the objective reads."""
-
-    @property
-    def policy_loss(self) -> TokenLoss: ...
-    @property
-    def use_kl_loss(self) -> bool: ...
-    @property
-    def kl_loss_coef(self) -> float: ...
-    @property
-    def kl_loss_type(self) -> KlType: ...
-    @property
-    def kl_clamp(self) -> float | None: ...
-    @property
-    def kl_value_clamp(self) -> float | None: ...
-    @property
-    def kl_on_zero_advantage(self) -> bool: ...
-    @property
-    def entropy_coeff(self) -> float: ...
-    @property
-    def log_ratio_clamp(self) -> float | None: ...
+if TYPE_CHECKING:
+    from papo.algorithm import Algorithm
+else:
+    Algorithm = Any  # papo.algorithm is made of this package's losses, so it comes after it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +38,7 @@ class Objective:
     """
 
 
-def policy_objective(algorithm: LossSettings, inputs: LossInputs) -> Objective:
+def policy_objective(algorithm: Algorithm, inputs: LossInputs) -> Objective:
     """The loss of one micro-batch. Raises ValueError if an input that the settings need is missing.
 
     A finite result is not promised for non-finite inputs under a True mask: the caller checks before it steps.
@@ -104,7 +80,7 @@ def _weighted(token_values: Tokens, inputs: LossInputs) -> Scalar:
     return (inputs.row_weights.to(token_values.dtype) * token_values.sum(-1)).sum()
 
 
-def _kl_tokens(algorithm: LossSettings, inputs: LossInputs) -> Tokens:
+def _kl_tokens(algorithm: Algorithm, inputs: LossInputs) -> Tokens:
     if inputs.ref_logprobs is None:
         raise ValueError("use_kl_loss is set but the inputs have no ref_logprobs: run the reference stage first.")
     kl = token_kl(
