@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore
 
 from papo.losses.objective import merge_sums
 
@@ -19,7 +20,7 @@ def use_device(device: str, *, local_rank: int) -> torch.device:
 
 
 def use_determinism(device: torch.device) -> None:
-    """Ask torch for the same bits at each run. Refused on CPU where it cannot be; on CUDA a few operations only warn."""
+    """Ask torch for the same bits at each run. An operation that has none raises on CPU, warns on CUDA."""
     torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
     torch.backends.cudnn.benchmark = False
 
@@ -33,11 +34,11 @@ def join(device: torch.device) -> Any:
 
     # DeepSpeed would compile a shared-memory operator here, for a minute; a run killed meanwhile leaves a lock at
     # which every later run hangs. An empty table of compatible operators also spares the probing of compilers.
-    vars(deepspeed.ops)["__compatible_ops__"] = {}
+    deepspeed.ops.__dict__["__compatible_ops__"] = {}
     if not dist.is_initialized():
         backend = "nccl" if device.type == "cuda" else "gloo"
         if os.environ["WORLD_SIZE"] == "1":
-            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+            dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
         deepspeed.init_distributed(backend, auto_mpi_discovery=False, verbose=False)
     return deepspeed
 

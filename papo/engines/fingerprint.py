@@ -1,4 +1,4 @@
-"""What weights hash to: sorted tensors by (name, dtype, shape, bytes), never files, whose bytes depend on their name."""
+"""What weights hash to: sorted tensors by (name, dtype, shape, bytes), never files: their bytes vary."""
 
 import hashlib
 import json

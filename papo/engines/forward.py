@@ -19,7 +19,9 @@ class CompletionScores:
     entropies: Tensor | None
 
 
-def score_completions(model: Any, batch: TokenBatch, *, temperature: float, entropies: bool = False) -> CompletionScores:
+def score_completions(
+    model: Any, batch: TokenBatch, *, temperature: float, entropies: bool = False
+) -> CompletionScores:
     """The log-prob, and the entropy if asked, of each completion token given all before it."""
     width = batch.input_ids.shape[1]
     # A causal model's logits at position p are for the token at p + 1, so they are read one position earlier.

@@ -37,9 +37,7 @@ def generate(
     prompts = _prompts(request)
     _check_limits(model, request, prompts)
     ids, logprobs = _decode(model, request, prompts, tick)
-    decoder = CompletionDecoder(
-        model.tokenizer, end_ids=model.end_ids, keep_special_tokens=request.keep_special_tokens
-    )
+    decoder = CompletionDecoder(model.tokenizer, end_ids=model.end_ids, keep_special_tokens=request.keep_special_tokens)
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
     for address, row_ids, row_logprobs in zip(request.rows, ids, logprobs, strict=False):
         token_ids, finish_reason = cut_at_end(row_ids, model.end_ids)
@@ -99,10 +97,7 @@ def _check_limits(model: LoadedModel, request: Generate, prompts: dict[int, tupl
 
 
 def _decode(
-    model: LoadedModel,
-    request: Generate,
-    prompts: dict[int, tuple[str, list[int]]],
-    tick: Callable[[int, int], None],
+    model: LoadedModel, request: Generate, prompts: dict[int, tuple[str, list[int]]], tick: Callable[[int, int], None]
 ) -> tuple[list[list[int]], list[list[float]]]:
     """Ids and log-probs of every row of the batch, up to where decoding stopped."""
     device = model.module.device

@@ -151,28 +151,32 @@ def rank_environment(settings: EngineSettings, *, rank: int, port: str, scratch:
     }
     source = str(Path(__file__).resolve().parents[2])
     cpu = {"DS_ACCELERATOR": "cpu"} if settings.device == "cpu" or not _has_gpu() else {}
-    return kept | cpu | {
-        "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONHASHSEED": "0",
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(settings.ranks),
-        "LOCAL_WORLD_SIZE": str(settings.ranks),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-        "OMP_NUM_THREADS": str(settings.threads),
-        "MKL_NUM_THREADS": str(settings.threads),
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "DO_NOT_TRACK": "1",
-        # What cuBLAS asks for when deterministic results are wanted.
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-        # A folder of our own: a lock that a killed compilation left in the user's common one cannot stop us.
-        "TORCH_EXTENSIONS_DIR": str((scratch / "torch_extensions").resolve()),
-    }
+    return (
+        kept
+        | cpu
+        | {
+            "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONHASHSEED": "0",
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(settings.ranks),
+            "LOCAL_WORLD_SIZE": str(settings.ranks),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "OMP_NUM_THREADS": str(settings.threads),
+            "MKL_NUM_THREADS": str(settings.threads),
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "TOKENIZERS_PARALLELISM": "false",
+            "HF_HUB_OFFLINE": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "DO_NOT_TRACK": "1",
+            # What cuBLAS asks for when deterministic results are wanted.
+            "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+            # A folder of our own: a lock that a killed compilation left in the user's common one cannot stop us.
+            "TORCH_EXTENSIONS_DIR": str((scratch / "torch_extensions").resolve()),
+        }
+    )
 
 
 def _has_gpu() -> bool:

@@ -93,8 +93,9 @@ class EngineHost:
         if request.state == "reference":
             return self._call("open", request)
         self._held = None
-        self._held = self._call("open", request)
-        return self._held
+        held: Fingerprint = self._call("open", request)
+        self._held = held
+        return held
 
     def generate(self, request: Generate, progress: Progress | None = None) -> None:
         self._call("generate", request, progress=progress)
@@ -133,9 +134,7 @@ class EngineHost:
         finally:
             self._discard()
 
-    def _call(
-        self, verb: str, request: Any, *, progress: Progress | None = None, limit: float | None = None
-    ) -> Any:
+    def _call(self, verb: str, request: Any, *, progress: Progress | None = None, limit: float | None = None) -> Any:
         if self._group is None:
             raise EngineDied(f"the engine is not running, so it cannot {verb}. Call start() first.")
         request_type, answer_type = VERBS[verb]
@@ -183,4 +182,3 @@ class EngineHost:
         if self._end is not None:
             self._end()
             self._end = None
-

@@ -4,6 +4,7 @@ The loss that comes in is already divided by the one divisor of its optimization
 ranks may scale it again; nothing non-finite gets as far as the weights.
 """
 
+import gc
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -125,33 +126,37 @@ class Learner:
                     module.generation_config = neutral
         dist.barrier()
 
+    def close(self) -> None:
+        """Let go of the memory: DeepSpeed's hooks hold the module in a cycle."""
+        self.engine.destroy()
+        gc.collect()
+
     def whole_parameters(self) -> AbstractContextManager[Any]:
         """A context in which the module can be used as any module, also where ZeRO 3 keeps only parts of it."""
         if self._stage < 3:
             return nullcontext()
-        from deepspeed.zero import GatheredParameters  # noqa: PLC0415
+        import deepspeed  # noqa: PLC0415
 
-        return GatheredParameters(list(self.engine.module.parameters()))
+        return deepspeed.zero.GatheredParameters(list(self.engine.module.parameters()))
 
     def _gradient_norm(self) -> float:
         """L2 norm of the whole gradient, before it is used: DeepSpeed tells it only after the step."""
-        gradients = [gradient for _, gradient in self._gradients()]
-        norms = torch._foreach_norm([gradient.float() for gradient in gradients])
-        return float(torch.linalg.vector_norm(torch.stack(list(norms))))
+        return float(torch.nn.utils.get_total_norm([gradient.float() for gradient in self._gradients()]))
 
-    def _gradients(self) -> Iterator[tuple[str, Tensor]]:
+    def _gradients(self) -> Iterator[Tensor]:
         from deepspeed.utils import safe_get_full_grad  # noqa: PLC0415
 
-        for name, parameter in self.engine.module.named_parameters():
+        for parameter in self.engine.module.parameters():
             gradient = parameter.grad if self._stage == 0 else safe_get_full_grad(parameter)
             if gradient is not None:
-                yield name, gradient
+                yield gradient
 
     def _set_clipping(self, limit: float | None, norm: float) -> None:
         if self._stage or hasattr(self._optimizer, "clip_grad"):
             self._optimizer.clip_grad = limit or 0.0
-        elif limit is not None and norm > limit:
-            torch._foreach_mul_([gradient for _, gradient in self._gradients()], limit / (norm + 1e-6))
+        elif limit is not None:
+            parameters = list(self.engine.module.parameters())
+            torch.nn.utils.clip_grads_with_norm_(parameters, limit, torch.tensor(norm))
 
     def _drop_gradients(self) -> None:
         self._optimizer.zero_grad()

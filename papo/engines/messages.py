@@ -66,7 +66,7 @@ VERBS: dict[str, tuple[Any, Any]] = {
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> Any:
     return TypeAdapter(kind)
 
 

@@ -54,22 +54,20 @@ def create_tiny(model: TinyModel, folder: Path) -> None:
         max_position_embeddings=MAX_POSITIONS,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=chains.VOCABULARY.index(EOS),
+        pad_token_id=chains.VOCABULARY.index(PAD),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(model.seed)
         module = Qwen2ForCausalLM(config)
-    module.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
-    )
+    module.generation_config = GenerationConfig(eos_token_id=config.eos_token_id, pad_token_id=config.pad_token_id)
     write(module, tokenizer, folder)
 
 
 def chain_tokenizer() -> PreTrainedTokenizerFast:
-    """One token a word of the chain vocabulary; text outside it is an error of the data, seen as the unknown token."""
+    """One token a word of the chain vocabulary. Encoding any other text raises: the vocabulary has no unknown token."""
     ids = {word: index for index, word in enumerate(chains.VOCABULARY)}
-    backend = Tokenizer(WordLevel(ids, unk_token=PAD))
+    backend = Tokenizer(WordLevel(ids, unk_token=""))
     words = "|".join(_escaped(word) for word in sorted(chains.VOCABULARY, key=len, reverse=True))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(words), behavior="isolated")
     # Without a decoder, words would be joined by blanks.
@@ -135,7 +133,7 @@ def _shapes(file: Path) -> list[tuple[str, tuple[int, ...]]]:
 
 def _from_files(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool) -> Any:
     # `dtype=` and never `.to(dtype)`: the latter also casts the rotary buffers, which moves log-probs by up to 0.2.
-    module, report = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         folder,
         dtype=dtype,
         use_safetensors=True,
@@ -143,6 +141,7 @@ def _from_files(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool) ->
         trust_remote_code=trust_remote_code,
         output_loading_info=True,
     )
+    module, report = loaded
     wrong = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if wrong:
         raise EngineError(f"{folder} lacks weights that its architecture has: {', '.join(wrong[:5])} ({len(wrong)}).")
@@ -158,5 +157,6 @@ def _end_ids(generation: GenerationConfig, config: Any, tokenizer: Any) -> tuple
 
 
 def _escaped(word: str) -> str:
-    return "".join(f"\\{character}" if not character.isalnum() and character != "\n" else character for character in word)
-
+    return "".join(
+        f"\\{character}" if not character.isalnum() and character != "\n" else character for character in word
+    )

@@ -1,4 +1,4 @@
-"""Drawing tokens by addressed noise, inside `generate`: a row's tokens depend on nothing but its own logits and seed."""
+"""Drawing tokens by addressed noise inside `generate`: a row depends on nothing but its own logits and seed."""
 
 from collections.abc import Callable
 

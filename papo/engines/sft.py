@@ -12,7 +12,7 @@ from papo.engines.batching import Example, plan, token_batch
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.protocol import EngineSettings, SftPhase, SftSteps
-from papo.errors import DataError, NonFinite
+from papo.errors import DataError, EngineError, NonFinite
 from papo.losses import row_weights
 from papo.seeding import epoch_order
 
@@ -23,7 +23,13 @@ def train_supervised(
     """Take the steps `first`..`first + count` − 1 and return the loss of each: mean −log p of completion tokens.
 
     Raises NonFinite at a step whose loss or gradient is not finite: without rewards there is nothing to wait for.
+    Raises EngineError when the open policy has not taken exactly the steps before `first`.
     """
+    if learner.optimizer_steps != request.first:
+        raise EngineError(
+            f"supervised step {request.first} is to follow, but the open policy has taken {learner.optimizer_steps}"
+            " optimizer steps: open the checkpoint that was saved before this step."
+        )
     frame = pl.read_parquet(request.rows, columns=["prompt_ids", "completion_ids", "style"])
     examples = [Example(*pair) for pair in frame.select("prompt_ids", "completion_ids").iter_rows()]
     pools = [_pool(frame["style"].to_list(), phase) for phase in request.phases]
@@ -81,9 +87,9 @@ def _pool(styles: Sequence[str], phase: SftPhase) -> list[int]:
 def _accumulate(learner: Learner, batch: Sequence[Example], settings: EngineSettings, rank: int) -> float:
     """Add the gradient of one step; returns its loss over all ranks."""
     weights = row_weights(np.array([len(row.completion) for row in batch]), mode="token-mean")
-    batches = plan(
-        [row.length for row in batch], micro_batch_size=settings.micro_batch_size, ranks=settings.ranks
-    )[rank]
+    batches = plan([row.length for row in batch], micro_batch_size=settings.micro_batch_size, ranks=settings.ranks)[
+        rank
+    ]
     total = 0.0
     for number, micro in enumerate(batches):
         tokens = token_batch([batch[row] for row in micro.rows], width=micro.width, device=learner.device)

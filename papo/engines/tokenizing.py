@@ -40,8 +40,14 @@ def tokenize_pairs(request: TokenizePairs, tokenizer: Any) -> pl.DataFrame:
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """The ids of `text` alone, special tokens that it spells out included, none added."""
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    """The ids of `text` alone, special tokens that it spells out included, none added.
+
+    Raises DataError when the vocabulary has no token for a part of it.
+    """
+    try:
+        return list(tokenizer.encode(text, add_special_tokens=False))
+    except Exception as error:  # the tokenizers library raises this very class
+        raise DataError(f"the text {text[:60]!r} cannot be put in tokens: {error}") from error
 
 
 def with_end(ids: list[int], tokenizer: Any) -> list[int]:
@@ -52,8 +58,8 @@ def with_end(ids: list[int], tokenizer: Any) -> list[int]:
 
 def with_begin(ids: list[int], tokenizer: Any) -> list[int]:
     """`ids` of a plain prompt with one begin token where this tokenizer puts one, whatever the text spells out."""
-    begin = tokenizer.bos_token_id
-    if begin is None or begin not in tokenizer.build_inputs_with_special_tokens(ids)[:1]:
+    begin: int | None = tokenizer.bos_token_id
+    if begin is None or list(tokenizer.encode(""))[:1] != [begin]:
         return ids
     return ids if ids[:1] == [begin] else [begin, *ids]
 

@@ -150,10 +150,7 @@ class _Update:
         rows, device, algorithm = self.rows, self.learner.device, self.request.algorithm
         tokens = token_batch([rows.examples[row] for row in members], width=batch.width, device=device)
         scores = score_completions(
-            self.learner.engine,
-            tokens,
-            temperature=self.request.temperature,
-            entropies=algorithm.entropy_coeff != 0.0,
+            self.learner.engine, tokens, temperature=self.request.temperature, entropies=algorithm.entropy_coeff != 0.0
         )
 
         def of_members(lists: Sequence[Sequence[float]]) -> Tensor:

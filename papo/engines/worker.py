@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from papo.engines import distributed, models, protocol, tokenizing
 from papo.engines.generator import generate
@@ -30,10 +30,9 @@ TICK_SECONDS = 0.2
 class Worker:
     """One rank's models. Each method is a verb of `papo.engines.protocol.Engine` and runs on every rank."""
 
-    def __init__(
-        self, settings: protocol.EngineSettings, *, rank: int, tick: Callable[[int, int], None]
-    ) -> None:
+    def __init__(self, settings: protocol.EngineSettings, *, rank: int, tick: Callable[[int, int], None]) -> None:
         torch.set_num_threads(settings.threads)
+        disable_progress_bar()
         self._settings = settings
         self._rank = rank
         self._tick = _throttled(tick)
@@ -48,13 +47,17 @@ class Worker:
         gpu = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
         packages = {name: version(name) for name in RECORDED_PACKAGES}
         settings = {name: str(value) for name, value in asdict(self._settings).items() if name != "optimizer"}
-        return packages | settings | {
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "cpu": _cpu_model(),
-            "device": f"{self._device.type} {gpu}".strip(),
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        }
+        return (
+            packages
+            | settings
+            | {
+                "python": platform.python_version(),
+                "machine": platform.machine(),
+                "cpu": _cpu_model(),
+                "device": f"{self._device.type} {gpu}".strip(),
+                "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            }
+        )
 
     def create(self, request: protocol.CreateModel) -> None:
         if self._rank == 0:
@@ -72,10 +75,10 @@ class Worker:
         if request.state == "reference":
             return self._open_reference(request)
         # The old policy goes first: two of them might not fit.
+        if self._learner is not None:
+            self._learner.close()
         self._learner = self._fingerprint = None
-        learner = Learner(
-            self._load(request.model, weights=request.checkpoint is None), self._settings, self._device
-        )
+        learner = Learner(self._load(request.model, weights=request.checkpoint is None), self._settings, self._device)
         if request.checkpoint is not None:
             learner.load(Path(request.checkpoint))
         self._learner, self._fingerprint = learner, learner.fingerprint()
