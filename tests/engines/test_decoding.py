@@ -1,0 +1,92 @@
+"""Text, ends and lengths of completions."""
+
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from papo.engines.decoding import CompletionDecoder
+from papo.engines.generator import cut_at_end
+from papo.engines.models import chain_tokenizer
+
+PAD, EOS = 0, 1
+
+
+def byte_level_tokenizer() -> Any:
+    """Byte-level BPE with few merges, so that characters beyond ASCII are made of several tokens."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<pad>", "<eos>", "<|im_end|>", "<tool>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    backend.train_from_iterator(["the answer is four, and the rest is silence"] * 3, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<eos>", pad_token="<pad>")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>", "<tool>"]})
+    return tokenizer
+
+
+@pytest.mark.parametrize("text", ["the answer", "naïve 你好 🙂🙂 end", "🙂", "a", "", "é" * 40, "x\n\n  y "])
+def test_ends_cover_the_text_character_by_character(text: str) -> None:
+    tokenizer = byte_level_tokenizer()
+    ids = [*tokenizer.encode(text, add_special_tokens=False), EOS]
+    decoded, ends = CompletionDecoder(tokenizer, end_ids=(EOS,))(ids)
+    assert decoded == text
+    assert len(ends) == len(ids)
+    assert ends == sorted(ends)
+    assert ends[-1] == len(text)
+    for index, end in enumerate(ends):
+        prefix = tokenizer.decode(ids[: index + 1], skip_special_tokens=True)
+        # A character counts as covered with the token that brings its last byte.
+        assert text[:end] == prefix.rstrip("�"), (index, end)
+
+
+def test_bytes_that_never_make_a_character_end_with_the_text() -> None:
+    tokenizer = byte_level_tokenizer()
+    half = tokenizer.encode("🙂", add_special_tokens=False)[:-1]
+    text, ends = CompletionDecoder(tokenizer, end_ids=(EOS,))(half * 20 + tokenizer.encode("ok"))
+    assert ends == sorted(ends)
+    assert ends[-1] == len(text)
+    assert text.endswith("ok")
+
+
+def test_chain_text_is_joined_without_blanks() -> None:
+    tokenizer = chain_tokenizer()
+    text = "<think>7-3=4\n=4</think><answer>4</answer>"
+    decoded, ends = CompletionDecoder(tokenizer, end_ids=(EOS,))(tokenizer.encode(text))
+    assert decoded == text
+    assert ends[:3] == [7, 8, 9]
+
+
+def test_bug_020_and_035_the_length_is_up_to_the_first_end_token_and_never_asks_for_padding() -> None:
+    assert cut_at_end([5, 6, PAD, PAD], (EOS,)) == ([5, 6, PAD, PAD], "length")
+    assert cut_at_end([5, EOS, 9, PAD], (EOS,)) == ([5, EOS], "stop")
+    assert cut_at_end([], (EOS,)) == ([], "length")
+    assert cut_at_end([5, 6, 7], (EOS,)) == ([5, 6, 7], "length")
+
+
+def test_bug_022_any_of_several_end_tokens_ends() -> None:
+    assert cut_at_end([7, 106, 8, 1], (1, 106)) == ([7, 106], "stop")
+    tokenizer = byte_level_tokenizer()
+    ids = [*tokenizer.encode("four"), 2]
+    assert CompletionDecoder(tokenizer, end_ids=(1, 2))(ids)[0] == "four"
+
+
+def test_bug_037_end_markers_leave_the_text_and_declared_tokens_stay() -> None:
+    tokenizer = byte_level_tokenizer()
+    ids = [*tokenizer.encode("<tool>four<|im_end|>"), EOS]
+    assert CompletionDecoder(tokenizer, end_ids=(EOS,))(ids)[0] == "four"
+    kept, ends = CompletionDecoder(tokenizer, end_ids=(EOS,), keep_special_tokens=("<tool>",))(ids)
+    assert kept == "<tool>four"
+    assert ends[0] == len("<tool>")
+    assert ends[-1] == len(kept)
+
+
+def test_bug_038_text_behind_the_end_token_is_not_there() -> None:
+    tokenizer = byte_level_tokenizer()
+    ids, reason = cut_at_end([*tokenizer.encode("five"), EOS, *tokenizer.encode("four")], (EOS,))
+    assert reason == "stop"
+    assert CompletionDecoder(tokenizer, end_ids=(EOS,))(ids)[0] == "five"
