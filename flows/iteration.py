@@ -33,7 +33,7 @@ def genesis(run: Run, call: Call) -> IterationState:
     prepared = call(prepare, at)
     prompts = call(held_out, at, prepared=prepared)
     state = call(first_state, at)
-    evaluations = call(evaluate, at, state=state) if prompts else []
+    evaluations = call(evaluate, at, state=state, held_out=prompts)
     call(finish, at, after=state, made=[*prepared, *prompts], updated=None, evaluations=evaluations)
     call(checkpoint, at, state=state)
     return state
@@ -50,7 +50,7 @@ def iteration(run: Run, state: IterationState, call: Call) -> IterationState:
     credit = call(advantage, at, state=state, rollouts=rollouts, outcomes=outcomes, scores=scores)
     updated = call(update, at, state=state, prompts=prompts, rollouts=rollouts, logprobs=old, advantages=credit)
     after = after_update(run, state, updated)
-    evaluations = call(evaluate, at, state=after) if evaluation_due(run, after.iteration) else []
+    evaluations = call(evaluate, at, state=after, held_out=run.held_out) if evaluation_due(run, after.iteration) else []
     made = [prompts, *rollouts, *outcomes, *scores, *old, credit]
     call(finish, at, after=after, made=made, updated=updated, evaluations=evaluations)
     if checkpoint_due(run, after.iteration):
@@ -80,5 +80,5 @@ def closing(run: Run, state: IterationState, call: Call) -> None:
     """Leave a measurement and a checkpoint of where the run stands, so that going on needs no replay."""
     at = state.iteration - 1
     if not evaluation_due(run, state.iteration):
-        call(note_evaluation, at, state=state, evaluations=call(evaluate, at, state=state))
+        call(note_evaluation, at, state=state, evaluations=call(evaluate, at, state=state, held_out=run.held_out))
     call(checkpoint, at, state=state)

@@ -60,7 +60,7 @@ def save_checkpoint(run: Run, state: IterationState) -> None:
     try:
         run.engine.save(run.disk.local(staged))
         _write_manifest(run, staged, state)
-        if run.disk.exists(path):
+        if run.disk.exists(path) and not has_checkpoint(run, state):
             # A folder without a whole manifest: what a crash left of a removal, or somebody's damage.
             run.disk.remove_tree(path)
         publish_folder(run.disk, staged, path)
@@ -135,7 +135,7 @@ def kept_versions(accuracies: dict[int, float | None], *, keep_every: int | None
 
 def _versions(run: Run) -> list[int]:
     """Numbers, not names, are compared: 9 comes before 10."""
-    return [int(name) for name in run.disk.list(FOLDER) if name.isdecimal()]
+    return [int(name) for name in run.disk.names(FOLDER) if name.isdecimal()]
 
 
 def _manifest(run: Run, folder: str) -> CheckpointManifest | None:

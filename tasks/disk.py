@@ -54,7 +54,7 @@ class Disk(Protocol):
     def make_folder(self, path: str) -> None: ...
     def exists(self, path: str) -> bool: ...
     def size(self, path: str) -> int: ...
-    def list(self, path: str) -> list[str]:
+    def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; empty where there is no such folder."""
         ...
 
@@ -160,7 +160,7 @@ class LocalDisk:
     def size(self, path: str) -> int:
         return (self.root / path).stat().st_size
 
-    def list(self, path: str) -> list[str]:
+    def names(self, path: str) -> list[str]:
         folder = self.root / path
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 

@@ -17,7 +17,7 @@ EVALUATED = "evaluated"
 
 
 @stage(version=1)
-def evaluate(run: Run, state: IterationState) -> list[FrameRef]:
+def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[FrameRef]:
     """Evaluations of the policy in `state`, filed under the iteration that made it (the genesis for version 0).
 
     Every version meets the same held-out prompts with the same seeds, which training never uses, so that two
@@ -28,7 +28,7 @@ def evaluate(run: Run, state: IterationState) -> list[FrameRef]:
     settings = config.held_out
     if settings is None:
         return []
-    prompts = run.artifact("sample", 0)
+    (prompts,) = held_out
     frame = run.store.load(prompts)
     rows = addresses(frame, samples=settings.samples, seed=config.seed, stage=evaluate.name, iteration=0)
     made: list[FrameRef] = []

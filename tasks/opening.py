@@ -16,7 +16,7 @@ from tasks.ledger import Ledger
 from tasks.lock import Lease
 from tasks.publish import ensure_folder, sweep
 from tasks.run import SCRATCH, RawData, Reporter, Run
-from tasks.runfile import RunFile, check_sources, epoch, read_run_file, with_config, write_run_file
+from tasks.runfile import RunFile, check_sources, create_run_file, epoch, read_run_file, with_config, write_run_file
 from tasks.store import RunStore, folder_of
 
 FOLDERS = ("iterations", CHECKPOINTS, "exports", SCRATCH, "logs")
@@ -78,7 +78,7 @@ def _open(
             epochs=(epoch(config, since=0),),
         )
         keep_model(disk, files)
-        write_run_file(disk, run_file)
+        run_file = create_run_file(disk, run_file)
     else:
         sources = around.sources(run_file.config_at(0))
         check_sources(run_file, {split: raw.sha256 for split, raw in sources.items()}, named_sources(run_file.config_at(0)))
@@ -144,7 +144,7 @@ def _sweep(disk: Disk, commits: list[Commit]) -> None:
     at = commits[-1].iteration if commits else -1
     for folder in (".", *FOLDERS, folder_of(at), folder_of(at + 1)):
         sweep(disk, folder)
-    for name in disk.list(SCRATCH):
+    for name in disk.names(SCRATCH):
         disk.remove(f"{SCRATCH}/{name}")
 
 

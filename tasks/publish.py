@@ -62,11 +62,11 @@ def publish_folder(disk: Disk, staged: str, path: str) -> None:
 
 def sweep(disk: Disk, folder: str) -> None:
     """Remove what a dead writer left under temporary names in `folder`."""
-    for name in disk.list(folder):
+    for name in disk.names(folder):
         if name.startswith(TEMPORARY):
             path = os.path.join(folder, name)
             # A folder's draft is a tree; `walk` of a file is empty and so is `list`.
-            if disk.list(path) or disk.walk(path):
+            if disk.names(path) or disk.walk(path):
                 disk.remove_tree(path)
             else:
                 _remove_any(disk, path)

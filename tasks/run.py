@@ -83,6 +83,11 @@ class Run:
         commit = self.commits[iteration + 1]
         return next(entry.frame_ref for entry in commit.entries if (entry.stage, entry.shard) == (stage, shard))
 
+    @property
+    def held_out(self) -> list[FrameRef]:
+        """The evaluation prompts; empty where the run has none."""
+        return [entry.frame_ref for entry in self.commits[0].entries if entry.stage == "sample"]
+
     def made(
         self,
         *,

@@ -9,7 +9,7 @@ from papo.errors import ConfigError, Damaged, DataError
 from schemas.config import RunConfig
 from schemas.records import Record
 from tasks.disk import Disk
-from tasks.publish import replace
+from tasks.publish import create_once, replace
 
 PATH = "run.yaml"
 
@@ -44,8 +44,18 @@ def read_run_file(disk: Disk) -> RunFile | None:
         raise Damaged(f"{PATH} cannot be read ({error}). Restore it from a copy of the run directory.") from None
 
 
+def create_run_file(disk: Disk, run_file: RunFile) -> RunFile:
+    """Begin a run; where another process has begun it in the meantime, its file holds."""
+    create_once(disk, PATH, _encode(run_file))
+    return read_run_file(disk) or run_file
+
+
 def write_run_file(disk: Disk, run_file: RunFile) -> None:
-    replace(disk, PATH, yaml.safe_dump(run_file.model_dump(mode="json"), sort_keys=False).encode())
+    replace(disk, PATH, _encode(run_file))
+
+
+def _encode(run_file: RunFile) -> bytes:
+    return yaml.safe_dump(run_file.model_dump(mode="json"), sort_keys=False).encode()
 
 
 def epoch(config: RunConfig, *, since: int) -> ConfigEpoch:

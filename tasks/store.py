@@ -66,6 +66,8 @@ class RunStore:
         sidecar = _sidecar(iteration, stage, shard, key)
         if not self.disk.exists(sidecar):
             return None
+        # Whoever gave it its name may have died before the name was durable; what follows will rest on it.
+        self.disk.sync_folder(folder_of(iteration))
         try:
             ref = _parse(FrameRef, self.disk.read(sidecar), sidecar)
             self._bytes(ref)
@@ -96,7 +98,10 @@ class RunStore:
 
     def recorded_update(self, iteration: int, key: str) -> Updated | None:
         path = _sidecar(iteration, "update", 0, key)
-        return _parse(Updated, self.disk.read(path), path) if self.disk.exists(path) else None
+        if not self.disk.exists(path):
+            return None
+        self.disk.sync_folder(folder_of(iteration))
+        return _parse(Updated, self.disk.read(path), path)
 
     def supersede_update(self, updated: Updated, after: Fingerprint) -> Updated:
         """Record that redoing an update which is not committed gave `after`; the old record is set aside."""
@@ -119,7 +124,7 @@ class RunStore:
         Raises Damaged for one that cannot be read and LedgerMismatch where the chain does not hold.
         """
         found: list[Commit] = []
-        for iteration in [GENESIS, *range(len(self.disk.list("iterations")))]:
+        for iteration in [GENESIS, *range(len(self.disk.names("iterations")))]:
             path = f"{folder_of(iteration)}/commit.json"
             if not self.disk.exists(path):
                 break
@@ -132,6 +137,9 @@ class RunStore:
                     "from a copy, or start a new run."
                 )
             found.append(commit)
+        if found:
+            # As in `published`: the newest may not be durable yet, and the ledger is about to say that it is there.
+            self.disk.sync_folder(folder_of(found[-1].iteration))
         return found
 
     def _bytes(self, ref: FrameRef) -> bytes:

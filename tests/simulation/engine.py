@@ -1,0 +1,183 @@
+"""A scripted engine: deterministic, in memory, and exact, with the learner's habits (it forgets when it dies).
+
+Weights are a hash chain, so an update that is skipped, repeated or given other rows cannot go unnoticed.
+"""
+
+import io
+import json
+from dataclasses import asdict
+from random import Random
+
+import polars as pl
+
+from papo.engines.protocol import (
+    CreateModel,
+    Fingerprint,
+    Generate,
+    Logprobs,
+    Open,
+    Progress,
+    SftResult,
+    SftSteps,
+    Tokenize,
+    TokenizePairs,
+    Update,
+    UpdateResult,
+)
+from papo.errors import EngineDied
+from schemas.canonical import sha256_of
+from tasks.disk import Disk
+
+STATS = {
+    "loss": 0.0, "policy_loss": 0.0, "kl_loss": 0.0, "grad_norm": 1.0, "clip_fraction": 0.0, "ratio_max": 1.0,
+    "tokens": 1, "rows": 1, "optimizer_steps": 1, "skipped_steps": 0, "no_signal": False,
+}  # fmt: skip
+
+
+class ScriptedEngine:
+    def __init__(self, disk: Disk, *, inexact: bool = False) -> None:
+        self.disk = disk
+        self.inexact = inexact
+        """Updates done by this process give other weights than another process's would (a GPU)."""
+        self.weights: str | None = None
+        self.steps = 0
+        self.die_in: int | None = None
+        self.updates: list[str] = []
+        """Weights before each update that was done."""
+        self.environment = {"engine": "scripted"}
+
+    @property
+    def held(self) -> Fingerprint | None:
+        if self.weights is None:
+            return None
+        return Fingerprint(
+            policy_sha256=self.weights, optimizer_sha256=sha256_of([self.weights, "adam"]), optimizer_steps=self.steps
+        )
+
+    def start(self) -> None: ...
+
+    def close(self) -> None:
+        self.weights = None
+
+    def create(self, request: CreateModel) -> None:
+        raise NotImplementedError
+
+    def tokenize_pairs(self, request: TokenizePairs) -> None:
+        raise NotImplementedError
+
+    def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult:
+        raise NotImplementedError
+
+    def tokenize(self, request: Tokenize) -> None:
+        rows = self._read(request.rows)
+        ids = [[ord(letter) % 100 for letter in prompt] for prompt in rows["prompt"].to_list()]
+        self._write(
+            request.output,
+            rows.select("prompt_id", pl.col("prompt").alias("prompt_text")).with_columns(
+                pl.Series("prompt_ids", ids, dtype=pl.List(pl.Int32))
+            ),
+        )
+
+    def open(self, request: Open) -> Fingerprint:
+        self._call()
+        if request.state == "reference":
+            return Fingerprint(policy_sha256="", optimizer_sha256="", optimizer_steps=0)
+        if request.checkpoint is None:
+            self.weights, self.steps = sha256_of("first weights"), 0
+        else:
+            saved = json.loads(self.disk.read(f"{request.checkpoint}/weights.json"))
+            self.weights, self.steps = saved["weights"], saved["steps"]
+        held = self.held
+        assert held is not None
+        return held
+
+    def generate(self, request: Generate, progress: Progress | None = None) -> None:
+        self._call()
+        held = self.held
+        assert held is not None, "generation needs a policy"
+        prompts = {row["group_id"]: row for row in self._read(request.prompts).iter_rows(named=True)}
+        rows = []
+        for address in request.rows:
+            rng = Random(sha256_of([held.policy_sha256, address.seed]))
+            ids = [rng.randrange(100) for _ in range(rng.randrange(1, 4))]
+            answer = rng.choice("01")
+            rows.append(
+                {
+                    "group_id": address.group_id,
+                    "sample_index": address.sample_index,
+                    "prompt_id": prompts[address.group_id]["prompt_id"],
+                    "completion": f"<think>1+1=2</think><answer>{answer}</answer>",
+                    "token_ids": ids,
+                    "completion_mask": [True] * len(ids),
+                    "sampler_logprobs": [-rng.random() for _ in ids],
+                    "token_ends": list(range(1, len(ids) + 1)),
+                    "finish_reason": "stop",
+                    "policy_version": request.policy_version,
+                    "policy_sha256": held.policy_sha256,
+                    "row_seed": address.seed,
+                    "sampling_sha256": request.sampling_sha256,
+                }
+            )
+        self._write(request.output, pl.DataFrame(rows, schema=ROLLOUTS))
+
+    def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
+        self._call()
+        rollouts = self._read(request.rollouts)
+        column = [[-1.0] * len(ids) for ids in rollouts["token_ids"].to_list()]
+        frame = rollouts.select("group_id", "sample_index")
+        self._write(
+            request.output, frame.with_columns(pl.Series(request.column, column, dtype=pl.List(pl.Float32)))
+        )
+
+    def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
+        self._call()
+        assert self.weights is not None
+        self.updates.append(self.weights)
+        paths = [request.prompts, *request.rollouts, request.advantages, *request.logprobs]
+        inputs = [sha256_of(self.disk.read(path).hex()) for path in paths]
+        salt = id(self) if self.inexact else 0
+        self.weights = sha256_of([self.weights, inputs, request.seed, asdict(request.optimizer), salt])
+        self.steps += 1
+        held = self.held
+        assert held is not None
+        return UpdateResult(fingerprint=held, stats=dict(STATS))
+
+    def save(self, folder: str) -> None:
+        self._call()
+        self.disk.write(f"{folder}/weights.json", json.dumps({"weights": self.weights, "steps": self.steps}).encode())
+
+    def export(self, folder: str) -> None:
+        self.disk.write(f"{folder}/model.json", json.dumps({"weights": self.weights}).encode())
+
+    def _call(self) -> None:
+        if self.die_in is not None:
+            self.die_in -= 1
+            if self.die_in < 0:
+                self.die_in = None
+                self.weights = None
+                raise EngineDied("scripted death")
+
+    def _read(self, path: str) -> pl.DataFrame:
+        return pl.read_parquet(io.BytesIO(self.disk.read(path)))
+
+    def _write(self, path: str, frame: pl.DataFrame) -> None:
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        self.disk.write(path, buffer.getvalue())
+
+
+ROLLOUTS = {
+    "group_id": pl.Int32,
+    "sample_index": pl.Int32,
+    "prompt_id": pl.String,
+    "completion": pl.String,
+    "token_ids": pl.List(pl.Int32),
+    "completion_mask": pl.List(pl.Boolean),
+    "sampler_logprobs": pl.List(pl.Float32),
+    "token_ends": pl.List(pl.Int32),
+    "finish_reason": pl.String,
+    "policy_version": pl.Int32,
+    "policy_sha256": pl.String,
+    "row_seed": pl.Int64,
+    "sampling_sha256": pl.String,
+}
