@@ -60,8 +60,9 @@ def _logsumexp(logits: Logits, temperature: float) -> Tokens:
     """Row by row where a copy is needed, so that only one row's copy is alive at a time without a gradient."""
     import torch  # noqa: PLC0415  # torch has no method that stacks; whoever calls with tensors has it loaded
 
-    if temperature == 1.0 and logits.dtype == torch.float32:
-        return logits.logsumexp(-1)
+    needs_copy = temperature != 1.0 or logits.dtype not in (torch.float32, torch.float64)
+    if not needs_copy or logits.shape[0] == 0:
+        return _scaled(logits, temperature).logsumexp(-1)
     return torch.stack([_scaled(row, temperature).logsumexp(-1) for row in logits])
 
 

@@ -1,0 +1,64 @@
+"""Batches of rollouts and of token tensors, as hypothesis draws them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from papo.rollouts import ScoredRollouts
+
+rewards = st.floats(-100, 100, allow_nan=False).map(lambda number: round(number, 3))
+scores = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1).map(lambda number: round(number, 3))
+
+
+@st.composite
+def rollouts(draw: st.DrawFn, *, outcomes: st.SearchStrategy[float] = rewards, holes: bool = True) -> ScoredRollouts:
+    """One to four groups of one to eight rows, interleaved; with `holes`, rewards and scores may be missing."""
+    sizes = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
+    group = np.array(draw(st.permutations([g for g, size in enumerate(sizes) for _ in range(size)])), dtype=np.int64)
+    missing = st.just(float("nan"))
+    rows = len(group)
+    return ScoredRollouts(
+        group=group,
+        outcome=np.array(draw(st.lists(outcomes | missing if holes else outcomes, min_size=rows, max_size=rows))),
+        correct=np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows))),
+        process=np.array(draw(st.lists(scores | missing if holes else scores, min_size=rows, max_size=rows))),
+        lengths=np.array(draw(st.lists(st.integers(0, 9), min_size=rows, max_size=rows))),
+    )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Token tensors of one optimisation batch, float64."""
+
+    logprobs: Tensor
+    old_logprobs: Tensor
+    ref_logprobs: Tensor
+    sampler_logprobs: Tensor
+    advantages: Tensor
+    mask: Tensor
+
+
+@st.composite
+def batches(draw: st.DrawFn, *, min_tokens: int = 0) -> Batch:
+    """One to six rows of one to seven tokens, with holes in the mask and whole rows masked."""
+    rows, width = draw(st.integers(1, 6)), draw(st.integers(1, 7))
+    source = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    mask = source.random((rows, width)) < draw(st.sampled_from([0.3, 0.7, 1.0]))
+    if min_tokens:
+        mask[0, 0] = True
+
+    def numbers(scale: float) -> Tensor:
+        return torch.from_numpy(source.normal(scale=scale, size=(rows, width)))
+
+    old = -numbers(1.0).abs() - 0.01
+    return Batch(
+        logprobs=old + numbers(draw(st.sampled_from([0.0, 0.1, 1.0]))),
+        old_logprobs=old,
+        ref_logprobs=old + numbers(0.5),
+        sampler_logprobs=old + numbers(0.02),
+        advantages=numbers(1.0),
+        mask=torch.from_numpy(mask),
+    )
