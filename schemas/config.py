@@ -205,10 +205,17 @@ class RunConfig(Section):
 def identity_of(section: BaseModel) -> dict[str, Any]:
     """The fields of `section` that decide what is computed, as plain JSON values."""
     dumped = section.model_dump(mode="json")
-    kept: dict[str, Any] = {}
-    for name, info in type(section).model_fields.items():
-        if any(isinstance(mark, Role) for mark in info.metadata):
-            continue
-        inner = getattr(section, name)
-        kept[name] = identity_of(inner) if isinstance(inner, BaseModel) else dumped[name]
-    return kept
+    return {
+        name: _identity(getattr(section, name), dumped[name])
+        for name, info in type(section).model_fields.items()
+        if not any(isinstance(mark, Role) for mark in info.metadata)
+    }
+
+
+def _identity(inner: Any, dumped: Any) -> Any:
+    if isinstance(inner, BaseModel):
+        return identity_of(inner)
+    if isinstance(inner, tuple):
+        items: tuple[Any, ...] = inner
+        return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]
+    return dumped
