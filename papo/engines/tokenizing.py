@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from papo.engines.protocol import PromptFormat, Tokenize, TokenizePairs
 from papo.errors import DataError, EngineError
@@ -15,7 +15,19 @@ def load_tokenizer(folder: Path, *, trust_remote_code: bool) -> Any:
     """The folder's tokenizer, left as it is: no token is added, so that it stays the one of the weights."""
     if not folder.is_dir():
         raise EngineError(f"{folder} is no folder, so it holds no tokenizer.")
-    return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+    loader = PreTrainedTokenizerFast if _is_plain(folder) else AutoTokenizer
+    return loader.from_pretrained(folder, local_files_only=True, trust_remote_code=trust_remote_code)
+
+
+def _is_plain(folder: Path) -> bool:
+    """Whether the folder says that its tokenizer.json is all there is to its tokenizer.
+
+    AutoTokenizer would go by the model's type instead, and rebuild a Qwen2 model's tokenizer with Qwen2's own rules: it
+    then drops every token that those rules do not find, without a word.
+    """
+    config = folder / "tokenizer_config.json"
+    declared = json.loads(config.read_text()).get("tokenizer_class") if config.is_file() else None
+    return declared in ("TokenizersBackend", "PreTrainedTokenizerFast") and (folder / "tokenizer.json").is_file()
 
 
 def tokenize(request: Tokenize, tokenizer: Any) -> pl.DataFrame:
