@@ -113,10 +113,12 @@ class _Update:
 
     def stats(self, steps: Sequence[Step]) -> UpdateStats:
         algorithm, request = self.request.algorithm, self.request
-        sums = merge_sums(step.sums for step in steps)
-        applied = sum(step.applied for step in steps)
+        applied = [step for step in steps if step.applied]
+        # What a skipped step measured is not finite and would hide what the others did.
+        measured = applied or steps
+        sums = merge_sums(step.sums for step in measured)
         tokens = max(sums.get("tokens", 0.0), 1.0)
-        count = max(len(steps), 1)
+        count = max(len(measured), 1)
         policy_loss = sums.get("policy_loss", 0.0) / count
         kl_loss = sums["kl_loss"] / count if "kl_loss" in sums else None
         bonus = algorithm.entropy_coeff * sums.get("entropy", 0.0) / count
@@ -125,7 +127,7 @@ class _Update:
             loss=policy_loss + algorithm.kl_loss_coef * (kl_loss or 0.0) - bonus,
             policy_loss=policy_loss,
             kl_loss=kl_loss,
-            grad_norm=sum(step.norm for step in steps) / count,
+            grad_norm=sum(step.norm for step in measured) / count,
             clip_fraction=sums.get("clipped", 0.0) / tokens,
             clip_fraction_lower=sums.get("clipped_lower", 0.0) / tokens,
             ratio_max=sums.get("ratio_max", 1.0),
@@ -134,8 +136,8 @@ class _Update:
             learning_rate=learning_rate(request.optimizer, step=last),
             tokens=int(self.rows.training_tokens.sum()),
             rows=int((self.rows.training_tokens > 0).sum()),
-            optimizer_steps=applied,
-            skipped_steps=len(steps) - applied if self.acts else 0,
+            optimizer_steps=len(applied),
+            skipped_steps=len(steps) - len(applied) if self.acts else 0,
             no_signal=not self.acts,
             first_ratio_deviation=steps[0].sums["ratio_deviation_max"] if steps else 0.0,
             sampler_gap_mean=sums["sampler_gap"] / tokens if "sampler_gap" in sums else None,

@@ -1,5 +1,6 @@
 """What a rank does for each verb: the named states it holds, and who works on them."""
 
+import math
 import os
 import platform
 import time
@@ -155,8 +156,8 @@ class Worker:
 
 
 def _measured(stats: UpdateStats) -> dict[str, float | int | bool]:
-    """The fields that there was something to measure for."""
-    return {name: number for name, number in asdict(stats).items() if number is not None}
+    """The fields that there was something to measure for: neither None nor, when every step was skipped, NaN."""
+    return {name: number for name, number in asdict(stats).items() if number is not None and math.isfinite(number)}
 
 
 def _throttled(tick: Callable[[int, int], None]) -> Callable[[int, int], None]:

@@ -20,7 +20,6 @@ from papo.engines.protocol import (
     Tokenize,
     TokenizePairs,
     Update,
-    UpdateResult,
 )
 from papo.seeding import seed_for
 
@@ -77,7 +76,8 @@ def sample(host: EngineHost, prompts: Path, output: Path, **changes: Any) -> pl.
         "sampling_sha256": "settings",
         "output": str(output),
     }
-    host.generate(Generate(**(request | changes)))
+    progress = changes.pop("progress", None)
+    host.generate(Generate(**(request | changes)), progress)
     return pl.read_parquet(output)
 
 
@@ -103,8 +103,7 @@ def write_logprobs(host: EngineHost, prompts: Path, rollouts: Path, output: Path
     return pl.read_parquet(output)
 
 
-def update(
-    host: EngineHost,
+def update_request(
     prompts: Path,
     rollouts: Path,
     advantages: Path,
@@ -112,7 +111,7 @@ def update(
     algorithm: Algorithm = PAPO,
     logprobs: tuple[Path, ...] = (),
     **changes: Any,
-) -> UpdateResult:
+) -> Update:
     request: dict[str, Any] = {
         "prompts": str(prompts),
         "rollouts": (str(rollouts),),
@@ -123,7 +122,7 @@ def update(
         "temperature": 1.0,
         "seed": 5,
     }
-    return host.update(Update(**(request | changes)))
+    return Update(**(request | changes))
 
 
 def write_pairs(host: EngineHost, model: Path, folder: Path, count: int = 40) -> Path:

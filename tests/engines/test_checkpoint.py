@@ -1,0 +1,158 @@
+"""Saving, opening and exporting: to the bit, in a fresh process."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+
+from papo.chains import ChainTask
+from papo.engines.protocol import Fingerprint, Open, OptimizerSettings
+from papo.errors import EngineError
+from tests.engines import support
+from tests.engines.conftest import Bench
+
+WARMING = OptimizerSettings(learning_rate=2e-3, schedule="cosine", warmup_steps=3, schedule_steps=8)
+
+
+def one_iteration(bench: Bench, folder: Path, number: int) -> tuple[pl.DataFrame, dict[str, Any], Fingerprint]:
+    path = folder / f"rollouts-{number}.parquet"
+    frame = support.sample(bench.host, bench.prompts, path, rows=support.addresses(seed=number))
+    advantages = support.write_advantages(frame, folder / f"advantages-{number}.parquet")
+    result = bench.host.update(support.update_request(bench.prompts, path, advantages, optimizer=WARMING))
+    return frame, result.stats, result.fingerprint
+
+
+def test_bug_095_and_096_three_steps_and_three_more_in_a_fresh_process_equal_six(bench: Bench, tmp_path: Path) -> None:
+    bench.open()
+    straight: list[tuple[pl.DataFrame, dict[str, Any], Fingerprint]] = []
+    for number in range(6):
+        straight.append(one_iteration(bench, tmp_path, number))
+        if number == 2:
+            # Saving midway changes nothing of what follows: it is the same run that goes on.
+            bench.host.save(str(tmp_path / "checkpoint"))
+    bench.host.close()
+    bench.host.start()
+    opened = bench.host.open(Open(model=str(bench.model), checkpoint=str(tmp_path / "checkpoint")))
+    assert opened == straight[2][2]
+    assert opened.optimizer_steps == 3
+    for number in range(3, 6):
+        frame, stats, fingerprint = one_iteration(bench, tmp_path, number)
+        assert frame.equals(straight[number][0])
+        assert stats == straight[number][1]
+        assert fingerprint == straight[number][2]
+    rates = [stats["learning_rate"] for _, stats, _ in straight]
+    assert rates[:4] == pytest.approx([5e-4, 1e-3, 1.5e-3, 2e-3])
+    assert rates[4] > rates[5] > 0
+
+
+def test_a_checkpoint_can_be_opened_without_the_weights_of_its_model(bench: Bench, tmp_path: Path) -> None:
+    bench.open()
+    one_iteration(bench, tmp_path, 0)
+    held = bench.host.held
+    bench.host.save(str(tmp_path / "checkpoint"))
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for file in bench.model.iterdir():
+        if file.suffix != ".safetensors":
+            (bare / file.name).write_bytes(file.read_bytes())
+    assert bench.host.open(Open(model=str(bare), checkpoint=str(tmp_path / "checkpoint"))) == held
+    with pytest.raises(EngineError, match="Only safetensors"):
+        bench.host.open(Open(model=str(bare)))
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(bench: Bench, tmp_path: Path) -> None:
+    bench.open()
+    with pytest.raises(EngineError, match="is no checkpoint of this engine"):
+        bench.host.open(Open(model=str(bench.model), checkpoint=str(tmp_path)))
+    assert bench.host.held is None
+
+
+def test_weights_that_the_architecture_needs_may_not_be_missing(bench: Bench, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    for file in bench.model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(bench.model / "model.safetensors")
+    tensors.pop("model.layers.1.mlp.up_proj.weight")
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    bench.open()
+    with pytest.raises(EngineError, match=r"lacks weights .* model\.layers\.1\.mlp\.up_proj\.weight"):
+        bench.host.open(Open(model=str(tmp_path)))
+
+
+def test_fingerprints_see_one_bit_of_a_parameter_and_of_a_buffer() -> None:
+    from papo.engines.learner import module_fingerprint
+
+    module = torch.nn.Linear(3, 2)
+    module.register_buffer("inv_freq", torch.ones(2), persistent=False)
+    seen = {module_fingerprint(module).policy_sha256}
+    with torch.no_grad():
+        module.weight[1, 2] = torch.nextafter(module.weight[1, 2], torch.tensor(9.0))
+    seen.add(module_fingerprint(module).policy_sha256)
+    module.inv_freq[0] = torch.nextafter(torch.tensor(1.0), torch.tensor(2.0))
+    seen.add(module_fingerprint(module).policy_sha256)
+    module.inv_freq = module.inv_freq.bfloat16()
+    seen.add(module_fingerprint(module).policy_sha256)
+    assert len(seen) == 4
+
+
+def test_bug_039_and_107_an_export_is_the_trained_model_with_the_tokenizer_it_came_with(
+    bench: Bench, tmp_path: Path
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    start = tmp_path / "start"
+    AutoModelForCausalLM.from_pretrained(bench.model).save_pretrained(start)
+    tokenizer = AutoTokenizer.from_pretrained(bench.model)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(start)
+    GenerationConfig(eos_token_id=[1, 7], pad_token_id=0, do_sample=True, temperature=0.6).save_pretrained(start)
+
+    bench.host.start()
+    bench.host.open(Open(model=str(start)))
+    frame, _, fingerprint = one_iteration(bench, tmp_path, 0)
+    bench.host.export(str(tmp_path / "export"))
+
+    before, after = (AutoTokenizer.from_pretrained(folder) for folder in (start, tmp_path / "export"))
+    assert after.chat_template == template
+    assert after.special_tokens_map == before.special_tokens_map
+    prompts = [problem.prompt for problem in ChainTask().problems(9, 20)]
+    assert after(prompts)["input_ids"] == before(prompts)["input_ids"]
+    generation = GenerationConfig.from_pretrained(tmp_path / "export")
+    assert (generation.eos_token_id, generation.temperature, generation.do_sample) == ([1, 7], 0.6, True)
+
+    # Equal weights and buffers, and by them equal log-probs: to the bit, through our engine as through a fresh load.
+    path = tmp_path / "rollouts-0.parquet"
+    trained = support.write_logprobs(bench.host, bench.prompts, path, tmp_path / "trained.parquet")
+    reopened = bench.host.open(Open(model=str(tmp_path / "export")))
+    assert reopened.policy_sha256 == fingerprint.policy_sha256
+    assert reopened.optimizer_steps == 0
+    assert support.write_logprobs(bench.host, bench.prompts, path, tmp_path / "reopened.parquet").equals(trained)
+    assert not trained["old_logprobs"].equals(frame["sampler_logprobs"])
+
+
+def test_bug_107_an_export_that_lacks_a_tensor_fails_loudly(bench: Bench, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from papo.engines.models import write
+
+    module = AutoModelForCausalLM.from_pretrained(bench.model)
+    tokenizer = AutoTokenizer.from_pretrained(bench.model)
+    state = dict(module.named_parameters())
+    with pytest.raises(EngineError, match=r"export of model\.norm\.weight failed"):
+        write(module, tokenizer, tmp_path, state=state | {"model.norm.weight": torch.zeros(0)})
+
+
+def test_weights_are_a_function_of_the_seed(bench: Bench, tmp_path: Path) -> None:
+    from papo.engines.protocol import CreateModel, TinyModel
+
+    bench.host.start()
+    hashes: list[str] = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        model = TinyModel(hidden_size=32, heads=2, kv_heads=1, seed=seed)
+        bench.host.create(CreateModel(model=model, folder=str(tmp_path / name)))
+        hashes.append(bench.host.open(Open(model=str(tmp_path / name))).policy_sha256)
+    assert hashes[0] == hashes[1] != hashes[2]
