@@ -44,7 +44,8 @@ class FileSource(Section):
     """Rows of a local JSONL or Parquet file."""
 
     kind: Literal["file"] = "file"
-    path: str
+    path: Annotated[str, OPERATIONAL]
+    """Where; what it holds enters keys as a hash."""
     columns: Columns = Columns()
     skip: int = Field(default=0, ge=0)
     """Rows left out at the start of the file."""
@@ -77,9 +78,9 @@ class DataConfig(Section):
 
 
 class ModelConfig(Section):
-    path: str | None = None
+    path: Annotated[str | None, OPERATIONAL] = None
     """A local Hugging Face folder of a causal LM (safetensors)."""
-    cold_start: str | None = None
+    cold_start: Annotated[str | None, OPERATIONAL] = None
     """An SFT config file: its model is trained first, once, and reused by content. One of the two must be given."""
     trust_remote_code: bool = False
 
