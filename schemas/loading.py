@@ -6,8 +6,10 @@ from typing import Any, TypeVar, cast, overload
 
 from papo.errors import ConfigError
 from schemas.config import RunConfig
-from schemas.crosschecks import cross_faults, file_faults, resolve, warnings_of
-from schemas.faults import Fault, check_fields, nearest, shown
+from schemas.crosschecks import cross_faults, warnings_of
+from schemas.faults import Fault, nearest, report, shown
+from schemas.fieldchecks import check_fields
+from schemas.filechecks import file_faults, resolve
 from schemas.sft import SftConfig
 from schemas.shape import chosen, entries_of, is_section, kind_of, plain
 from schemas.yamltext import NotYaml, read_yaml
@@ -53,42 +55,29 @@ def _built(
     raw: dict[Any, Any], kind: type[T], overrides: Sequence[str], faults: list[Fault], *, base: Path | None, named: str
 ) -> T:
     filled = _filled(kind, raw)
-    for text in overrides:
-        if (fault := _override(filled, kind, text)) is not None:
-            faults.append(fault)
+    faults += [fault for text in overrides if (fault := _override(filled, kind, text))]
     checked = check_fields(filled, kind)
+    faulty = {fault.field for fault in checked.faults}
     faults += checked.faults
     if checked.config is not None:
-        found: list[Fault] = cross_faults(checked.config) if isinstance(checked.config, RunConfig) else []
-        if base is not None:
-            found += file_faults(checked.config, base)
-        faults += [fault for fault in found if not fault.touches(checked.faulty)]
+        found = cross_faults(checked.config) if isinstance(checked.config, RunConfig) else []
+        found += file_faults(checked.config, base) if base is not None else []
+        faults += [fault for fault in found if not fault.touches(faulty)]
     if faults or checked.config is None:
-        raise ConfigError(_report(faults, named, overrides))
+        raise ConfigError(report(faults, " ".join([named, *(f"--set {text}" for text in overrides)])))
     return checked.config
-
-
-def _report(faults: Sequence[Fault], named: str, overrides: Sequence[str]) -> str:
-    count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-    lines = "\n".join(f"  {fault}" for fault in faults)
-    over = f" with {' '.join(f'--set {text}' for text in overrides)}" if overrides else ""
-    return f"The config has {count}, nothing was started:\n{lines}\nin {named}{over}"
 
 
 def _filled(kind: type, raw: dict[Any, Any]) -> dict[str, Any]:
     """`raw` with the parts that its sections leave out taken from the config's defaults for these sections."""
     entries = entries_of(kind)
-    return {
-        name: _merged(value, plain(entries[name].default))
-        if name in entries and is_section(type(entries[name].default))
-        else value
-        for name, value in raw.items()
-    }
+    usual = {name: plain(entry.default) for name, entry in entries.items() if is_section(type(entry.default))}
+    return {name: _merged(value, usual.get(name)) for name, value in raw.items()}
 
 
 def _merged(value: Any, default: Any) -> Any:
     if not isinstance(value, dict) or not isinstance(default, dict):
-        return value
+        return cast("Any", value)
     given, usual = cast("dict[str, Any]", value), cast("dict[str, Any]", default)
     if given.get("kind", usual.get("kind")) != usual.get("kind"):
         return given
@@ -105,38 +94,44 @@ def _override(raw: dict[str, Any], kind: type, text: str) -> Fault | None:
         value, _ = read_yaml(spelled)
     except NotYaml as error:
         return Fault((), f"--set {text}: {error}")
-    section: type | None = kind
-    members: list[type] = []
-    for depth, part in enumerate(parts):
-        known = entries_of(section) if section else {}
-        unknown_member = section is None and part == "kind"
-        if section is not None and part not in known:
-            within = f" of {'.'.join(parts[:depth])}" if depth else ""
-            return Fault((), f"--set {text}: {part} is no field{within}: {nearest(part, list(known))}")
-        if depth == len(parts) - 1:
-            if part == "kind" and (unknown_member or members):
-                _change_kind(raw, members, value)
-            raw[part] = value
-            return None
-        entry = known.get(part)
-        inner = raw.get(part)
-        if inner is None:
-            usual = plain(entry.default) if entry else None
-            inner = raw[part] = usual if isinstance(usual, dict) else {}
-        if not isinstance(inner, dict) or (entry is not None and not entry.sections):
-            return Fault(
-                (),
-                f"--set {text}: {'.'.join(parts[: depth + 1])} is {shown(inner)}, which has no field {parts[depth + 1]}.",
-            )
-        raw = cast("dict[str, Any]", inner)
-        members = entry.sections if entry else []
-        section = chosen(members, raw) if members else None
+    try:
+        holder, members = _descended(raw, kind, parts)
+    except _NoField as fault:
+        return Fault((), f"--set {text}: {fault}")
+    if parts[-1] == "kind":
+        _drop_fields_of_old_kind(holder, members, value)
+    holder[parts[-1]] = value
     return None
 
 
-def _change_kind(raw: dict[str, Any], members: list[type], value: Any) -> None:
-    """Fields that the section of the new kind does not have go with the old kind."""
-    member = next((member for member in members if kind_of(member) == value), None)
-    if member is not None and raw.get("kind") != value:
-        for name in [name for name in raw if name not in entries_of(member)]:
-            del raw[name]
+class _NoField(Exception):
+    """A name on the way is none of a field."""
+
+
+def _descended(raw: dict[str, Any], kind: type, parts: list[str]) -> tuple[dict[str, Any], list[type]]:
+    """The mapping that holds the last of `parts`, and the sections that it may be."""
+    members = [kind]
+    for depth, part in enumerate(parts):
+        section = chosen(members, raw)
+        known = entries_of(section) if section else {}
+        if section is not None and part not in known:
+            within = f" of {'.'.join(parts[:depth])}" if depth else ""
+            raise _NoField(f"{part} is no field{within}: {nearest(part, list(known))}")
+        if depth == len(parts) - 1:
+            break
+        # A union whose kind is not set yet takes any field: what does not fit is found with all other faults.
+        entry = known.get(part)
+        members = entry.sections if entry else []
+        if raw.get(part) is None:
+            raw[part] = plain(entry.default) if entry and is_section(type(entry.default)) else {}
+        if not isinstance(raw[part], dict) or not members:
+            raise _NoField(f"{'.'.join(parts[: depth + 1])} is {shown(raw[part])}, no section with fields of its own.")
+        raw = raw[part]
+    return raw, members
+
+
+def _drop_fields_of_old_kind(holder: dict[str, Any], members: list[type], kind: Any) -> None:
+    member = next((member for member in members if kind_of(member) == kind), None)
+    if member is not None:
+        for name in [name for name in holder if name not in entries_of(member)]:
+            del holder[name]

@@ -1,10 +1,10 @@
 """The shape of a config: which fields a section has, what each holds, and which member of a union a value is for.
 
-A section is a pydantic model or a frozen dataclass of `papo`; both are read through the same four functions.
+A section is a pydantic model or a frozen dataclass of `papo`; both are read through the same functions.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -39,7 +39,10 @@ class Entry:
 
 
 def is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and (issubclass(kind, BaseModel) or dataclasses.is_dataclass(kind))
+    """Whether a type is a section: a model or a dataclass."""
+    return isinstance(kind, type) and (
+        issubclass(kind, BaseModel) or hasattr(cast("Any", kind), "__dataclass_fields__")
+    )
 
 
 def entries_of(section: type) -> dict[str, Entry]:
@@ -59,6 +62,24 @@ def chosen(members: list[type], value: Mapping[str, Any]) -> type | None:
     if len(members) == 1:
         return members[0]
     return next((member for member in members if kind_of(member) == value.get("kind", REQUIRED)), None)
+
+
+def walk(kind: type, raw: Any, place: Iterable[str | int]) -> list[tuple[Entry | None, Any]]:
+    """The entry and the value at each step of the way from `raw`, a value of `kind`, to `place`; None where the types
+    know of none."""
+    steps: list[tuple[Entry | None, Any]] = []
+    section: type | None = kind
+    entry: Entry | None = None
+    for part in place:
+        if isinstance(part, int):
+            entry = entry.of_many if entry else None
+            raw = cast("list[Any]", raw)[part]
+        else:
+            entry = entries_of(section).get(part) if section else None
+            raw = cast("dict[str, Any]", raw).get(part) if isinstance(raw, dict) else None
+        section = chosen(entry.sections, cast("dict[str, Any]", raw)) if entry and isinstance(raw, dict) else None
+        steps.append((entry, cast("Any", raw)))
+    return steps
 
 
 def plain(value: Any) -> Any:
@@ -84,7 +105,7 @@ def _defaults(section: type) -> dict[str, Any]:
     if issubclass(section, BaseModel):
         found = {name: info.get_default(call_default_factory=True) for name, info in section.model_fields.items()}
         return {name: REQUIRED if default is PydanticUndefined else default for name, default in found.items()}
-    return {field.name: _default(field) for field in dataclasses.fields(section)}
+    return {field.name: _default(field) for field in dataclasses.fields(cast("Any", section))}
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:

@@ -4,7 +4,7 @@ PyYAML alone reads `off` as false, `1e-6` as text, `010` as eight and lets the l
 """
 
 import re
-from typing import Any, cast
+from typing import Any
 
 import yaml
 
@@ -52,11 +52,11 @@ for _tag, _pattern, _first in (
 
 
 def _decimal(loader: _Loader, node: yaml.ScalarNode) -> int:
-    return int(cast("str", loader.construct_scalar(node)))
+    return int(loader.construct_scalar(node))
 
 
 def _number(loader: _Loader, node: yaml.ScalarNode) -> float:
-    spelled = cast("str", loader.construct_scalar(node)).lower()
+    spelled = loader.construct_scalar(node).lower()
     return float(spelled.replace(".inf", "inf").replace(".nan", "nan"))
 
 
@@ -85,7 +85,8 @@ def _explained(error: yaml.MarkedYAMLError, text: str) -> str:
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return f"line {mark.line + 1} is indented with a tab: YAML takes blanks only. Replace it by two blanks a level."
     context = f" {error.context}" if error.context else ""
+    at = f"line {mark.line + 1}, column {mark.column + 1}"
     return (
-        f"line {mark.line + 1}, column {mark.column + 1} is not YAML ({error.problem}{context}): {line.strip()[:80]!r}. "
+        f"{at} is not YAML ({error.problem}{context}): {line.strip()[:80]!r}. "
         "Check the indentation, the blank after each colon, and quotes around text that holds : or #."
     )

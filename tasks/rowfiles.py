@@ -102,7 +102,7 @@ def _parquet_rows(path: Path, names: Sequence[str], skip: int, take: int | None)
         height = frame.height or scan.slice(skip, take).select(pl.len()).collect().item()
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path} is no Parquet file that can be read ({str(error).splitlines()[0]}).") from None
-    rows = frame.iter_rows(named=True) if frame.width else ({} for _ in range(height))
+    rows: Iterator[dict[str, Any]] = frame.iter_rows(named=True) if frame.width else iter([{}] * height)
     for number, values in enumerate(rows, start=skip):
         place = f"row {number}"
         if sum(map(_size, values.values())) > LONGEST_ROW:

@@ -21,7 +21,7 @@ from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
 from schemas.canonical import canonical_json
 from schemas.config import ChainsSource, DataSource, FileSource, RunConfig
-from schemas.crosschecks import resolve
+from schemas.filechecks import resolve
 from tasks.rowfaults import FaultyRow, RowFaults, answer_of, id_of, prompt_of
 from tasks.rowfiles import Row, named_rows
 from tasks.run import RawData

@@ -1,0 +1,101 @@
+"""Files and folders that a config names: where its paths lead, and whether what is there can be used."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from schemas.config import FileSource, RunConfig
+from schemas.faults import Fault, Field
+from schemas.sft import FilePairs, ModelFolder, SftConfig
+
+_DATA = (".jsonl", ".parquet")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+
+
+def resolve(path: str, base: Path) -> Path:
+    """Where a path of a config leads: from the config's folder `base` if there is such a thing there, else from the
+    working folder. The path stays in the config as it was written, so that a config means the same on two machines."""
+    written = Path(path).expanduser()
+    beside = base / written
+    return beside if beside.exists() else written
+
+
+def file_faults(config: RunConfig | SftConfig, base: Path) -> list[Fault]:
+    """Files and folders that the config names and that are not there, or not what they must be."""
+    files, folder = _of_sft(config) if isinstance(config, SftConfig) else _of_run(config)
+    found = [fault for field, written in files if (fault := _file_fault(field, written, base))]
+    if folder is not None and (fault := _folder_fault(*folder, base)):
+        found.append(fault)
+    return found
+
+
+_Named = tuple[list[tuple[Field, str]], tuple[Field, str] | None]
+
+
+def _of_run(config: RunConfig) -> _Named:
+    """The files, and the model folder."""
+    sources = (("train", config.data.train), ("evaluation", config.data.evaluation))
+    files: list[tuple[Field, str]] = [
+        (("data", split, "path"), source.path) for split, source in sources if isinstance(source, FileSource)
+    ]
+    model = config.model
+    if model.cold_start is not None:
+        files.append((("model", "cold_start"), model.cold_start))
+    return files, (("model", "path"), model.path) if model.path is not None else None
+
+
+def _of_sft(config: SftConfig) -> _Named:
+    phases = [(index, phase.data) for index, phase in enumerate(config.phases)]
+    files: list[tuple[Field, str]] = [
+        (("phases", index, "data", "path"), data.path) for index, data in phases if isinstance(data, FilePairs)
+    ]
+    return files, (("model", "path"), config.model.path) if isinstance(config.model, ModelFolder) else None
+
+
+def _file_fault(field: Field, written: str, base: Path) -> Fault | None:
+    path = resolve(written, base)
+    if path.is_dir():
+        return Fault(field, f"is {written}, which is a folder: name the file.")
+    if not path.is_file():
+        return _not_found(field, written, base)
+    if field[0] != "model" and path.suffix not in _DATA:
+        return Fault(field, f"is {written}, but data files end in {' or '.join(_DATA)}: convert it to one of them.")
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        return Fault(field, f"is {written}, which cannot be read ({error.strerror}): check its permissions.")
+    return None
+
+
+def _folder_fault(field: Field, written: str, base: Path) -> Fault | None:
+    folder = resolve(written, base)
+    if not folder.is_dir():
+        if folder.exists():
+            return Fault(field, f"is {written}, which is a file: name the folder that holds config.json.")
+        return _not_found(field, written, base)
+    lacking = [] if (folder / "config.json").is_file() else ["config.json"]
+    if not any(folder.glob("*.safetensors")):
+        lacking.append("weights in *.safetensors (other formats must be converted first)")
+    lacking += _missing_shards(folder)
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        lacking.append("a tokenizer (tokenizer.json)")
+    if not lacking:
+        return None
+    return Fault(field, f"is {written}, which lacks {', '.join(lacking)}: name the folder of a whole causal LM.")
+
+
+def _missing_shards(folder: Path) -> list[str]:
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return []
+    try:
+        shards = cast("dict[str, Any]", json.loads(index.read_text(encoding="utf-8")))["weight_map"].values()
+    except (ValueError, KeyError, AttributeError):
+        return [f"a readable {index.name}"]
+    return sorted({str(shard) for shard in shards if not (folder / str(shard)).is_file()})
+
+
+def _not_found(field: Field, written: str, base: Path) -> Fault:
+    looked = "" if Path(written).is_absolute() else f" (looked for in {base.resolve()} and {Path.cwd()})"
+    return Fault(field, f"is {written}, which does not exist{looked}: check the path.")
