@@ -16,6 +16,14 @@ from tasks.publish import parent
 PATH = "ledger.jsonl"
 
 
+def head_of(commits: Sequence[Commit]) -> str | None:
+    """The last row's hash of the ledger that these commits make."""
+    head: str | None = None
+    for commit in commits:
+        _, head = _rows(commit, head)
+    return head
+
+
 class Ledger:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -37,7 +45,8 @@ class Ledger:
         expected, settled = b"", 0
         for commit in commits:
             settled = len(expected)
-            expected += self._rows(commit)
+            rows, self._head = _rows(commit, self._head)
+            expected += rows
         actual = self._disk.read(PATH) if self._disk.exists(PATH) else b""
         self._size = len(expected)
         if actual == expected:
@@ -52,7 +61,8 @@ class Ledger:
 
     def append(self, commit: Commit) -> None:
         """Add a commit's rows. Written at their place, not "at the end": a writer that was taken over repeats itself."""
-        offset, rows = self._size, self._rows(commit)
+        offset = self._size
+        rows, self._head = _rows(commit, self._head)
         self._size += len(rows)
         self._write(offset, rows)
 
@@ -61,14 +71,16 @@ class Ledger:
         self._disk.sync(PATH)
         self._disk.sync_folder(parent(PATH))
 
-    def _rows(self, commit: Commit) -> bytes:
-        lines: list[bytes] = []
-        contents = [{"entry": entry.model_dump(mode="json")} for entry in commit.entries]
-        for content in [*contents, {"commit": commit.sha256, "iteration": commit.iteration}]:
-            line = canonical_json({**content, "previous": self._head})
-            self._head = hashlib.sha256(line).hexdigest()
-            lines.append(line + b"\n")
-        return b"".join(lines)
+
+def _rows(commit: Commit, head: str | None) -> tuple[bytes, str | None]:
+    """The lines of a commit after the row that hashes to `head`, and the hash of their last."""
+    lines: list[bytes] = []
+    contents = [{"entry": entry.model_dump(mode="json")} for entry in commit.entries]
+    for content in [*contents, {"commit": commit.sha256, "iteration": commit.iteration}]:
+        line = canonical_json({**content, "previous": head})
+        head = hashlib.sha256(line).hexdigest()
+        lines.append(line + b"\n")
+    return b"".join(lines), head
 
 
 def _refuse_changes(actual: bytes, expected: bytes, settled: int) -> None:

@@ -27,6 +27,8 @@ class Surroundings:
     """What a run takes from outside: everything that the simulation replaces."""
 
     disk: Disk
+    base: str
+    """The folder that relative paths in the config are relative to."""
     clock: Clock
     lease: Callable[[], Lease]
     engine: Callable[[EngineSettings], Engine]
@@ -73,6 +75,7 @@ def _open(
         model, files = around.model(config)
         run_file = RunFile(
             run_id=run_id,
+            base=around.base,
             model=model,
             sources={split: raw.sha256 for split, raw in sources.items()},
             epochs=(epoch(config, since=0),),

@@ -24,11 +24,17 @@ class ConfigEpoch(Record):
 
 class RunFile(Record):
     run_id: str
+    base: str
+    """The folder that relative paths in the config are relative to."""
     model: str
     """The folder that version 0 was loaded from."""
     sources: dict[str, str]
     """Hash of each data source when the run began."""
     epochs: tuple[ConfigEpoch, ...]
+
+    @property
+    def latest(self) -> RunConfig:
+        return RunConfig.model_validate(self.epochs[-1].config)
 
     def config_at(self, iteration: int) -> RunConfig:
         epoch = [epoch for epoch in self.epochs if epoch.since <= max(iteration, 0)][-1]

@@ -81,6 +81,7 @@ class Machine:
 
         return Surroundings(
             disk=disk,
+            base=".",
             clock=SimClock(),
             lease=lambda: SimLease(start),
             engine=engine,

@@ -1,0 +1,127 @@
+"""From a config file to an open run on this machine: the folders, the engine, the data, the first policy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from papo.engines.host import EngineHost
+from papo.engines.protocol import Engine, EngineSettings
+from papo.errors import ConfigError
+from schemas.config import RunConfig
+from schemas.loading import load_config, overridden, resolve
+from schemas.records import IterationState
+from schemas.sft import SftConfig
+from tasks.clock import WallClock
+from tasks.disk import LocalDisk
+from tasks.lock import FileLease
+from tasks.opening import Surroundings, open_run
+from tasks.run import Reporter, Run
+from tasks.runfile import read_run_file
+from tasks.sft import train_model
+from tasks.sources import read_sources
+
+WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where runs and models are kept; by default below the working folder."""
+
+    runs: Path = Path("runs")
+    models: Path = Path("models")
+
+    def run(self, run_id: str) -> Path:
+        return self.runs / run_id
+
+
+def open_from(
+    config: str | None,
+    *,
+    run_id: str | None = None,
+    overrides: Sequence[str] = (),
+    amend: bool = False,
+    reporter: Reporter,
+    places: Places = Places(),
+) -> tuple[Run, IterationState | None]:
+    """Open the run of a config file (a new one, or the one with that id), or with `config` None an existing one.
+
+    The run id is the file's name unless given. Raises what `open_run` raises, and ConfigError with all faults of the
+    file before anything is created.
+    """
+    if config is None:
+        return _reopen(run_id, overrides, amend=amend, reporter=reporter, places=places)
+    path = Path(config)
+    loaded = load_config(path, overrides)
+    name = run_id or path.stem
+    return _open(name, loaded, base=path.parent, amend=False, reporter=reporter, places=places)
+
+
+def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter, places: Places = Places()) -> Path:
+    """The folder of the model that an SFT config makes."""
+    path = Path(config)
+    loaded = load_config(path, overrides, kind=SftConfig)
+    return train_model(
+        loaded, places.models, base=path.parent, engine=_engine_in(places.models / "logs", None), reporter=reporter
+    )
+
+
+def _reopen(
+    run_id: str | None, overrides: Sequence[str], *, amend: bool, reporter: Reporter, places: Places
+) -> tuple[Run, IterationState | None]:
+    folder = places.run(run_id or "")
+    run_file = read_run_file(LocalDisk(folder)) if run_id and folder.is_dir() else None
+    if run_file is None:
+        known = ", ".join(sorted(path.parent.name for path in places.runs.glob("*/run.yaml"))) or "none"
+        raise ConfigError(f"There is no run {run_id!r} in {places.runs} (there are: {known}). Start it with papo train.")
+    config = run_file.latest
+    if overrides:
+        config = overridden(config, overrides, named=f"run {run_id}")
+    return _open(run_file.run_id, config, base=Path(run_file.base), amend=amend, reporter=reporter, places=places)
+
+
+def _open(
+    run_id: str, config: RunConfig, *, base: Path, amend: bool, reporter: Reporter, places: Places
+) -> tuple[Run, IterationState | None]:
+    folder = places.run(run_id)
+    folder.mkdir(parents=True, exist_ok=True)
+    around = Surroundings(
+        disk=LocalDisk(folder),
+        base=str(base.resolve()),
+        clock=WallClock(),
+        lease=lambda: FileLease(folder / "lock"),
+        engine=_engine_in(folder / "logs", folder / "engine.json"),
+        sources=lambda config: read_sources(config, base),
+        model=lambda config: _first_policy(config, base, reporter, places),
+        reporter=reporter,
+    )
+    return open_run(around, run_id, config, amend=amend)
+
+
+def _first_policy(
+    config: RunConfig, base: Path, reporter: Reporter, places: Places
+) -> tuple[str, dict[str, bytes]]:
+    if config.model.cold_start is not None:
+        sft = resolve(config.model.cold_start, base)
+        reporter.message(f"Cold start: supervised training by {sft}")
+        folder = train_sft(str(sft), reporter=reporter, places=places)
+    else:
+        assert config.model.path is not None, "the config's checks demand one of the two"
+        folder = resolve(config.model.path, base)
+    files = {
+        file.name: file.read_bytes()
+        for file in sorted(folder.iterdir())
+        if file.is_file() and file.suffix not in WEIGHTS and file.name != "papo.json"
+    }
+    return str(folder.resolve()), files
+
+
+class _engine_in:
+    """Makes engines whose ranks log to a folder."""
+
+    def __init__(self, logs: Path, pid_file: Path | None) -> None:
+        self._logs = logs
+        self._pid_file = pid_file
+
+    def __call__(self, settings: EngineSettings) -> Engine:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        return EngineHost(settings, log=self._logs / "engine.log", pid_file=self._pid_file)

