@@ -219,22 +219,27 @@ def check(frame: pl.DataFrame, schema: type[Frame], *, what: str) -> pl.DataFram
     try:
         return cast("pl.DataFrame", schema.validate(frame, lazy=True))
     except pa.errors.SchemaErrors as error:
-        raise DataError(f"{what} is not a valid {schema.__name__} frame:\n{_faults(error.failure_cases)}") from None
+        unknown = [name for name in frame.columns if name not in schema.to_schema().columns]
+        faults = _faults(error.failure_cases, unknown)
+        raise DataError(f"{what} is not a valid {schema.__name__} frame:\n{faults}") from None
 
 
-def _faults(cases: Any) -> str:
-    lines: list[str] = []
+def _faults(cases: Any, unknown: list[str]) -> str:
+    # pandera names only the first unknown column.
+    lines = [f"  {name}: unknown column" for name in unknown]
     grouped = cases.group_by("column", "check", maintain_order=True).agg(
         pl.len().alias("count"),
         pl.col("index").drop_nulls().unique(maintain_order=True).head(5),
-        pl.col("failure_case").first(),
+        pl.col("failure_case").unique(maintain_order=True).head(20),
     )
     for row in grouped.iter_rows(named=True):
         match row["check"]:
             case "column_in_schema":
-                lines.append(f"  {row['failure_case']}: unknown column")
+                continue
             case "column_in_dataframe":
-                lines.append(f"  {row['failure_case']}: missing column")
+                lines += [f"  {name}: missing column" for name in row["failure_case"]]
+            case "column_ordered":
+                lines += [f"  {name}: not in its place among the columns" for name in row["failure_case"]]
             case check:
                 where = f" (rows {', '.join(map(str, row['index']))})" if row["index"] else ""
                 lines.append(f"  {row['column']}: {check}{where}")

@@ -99,10 +99,10 @@ def _parquet_rows(path: Path, names: Sequence[str], skip: int, take: int | None)
         scan = pl.scan_parquet(path)
         columns = scan.collect_schema().names()
         frame = scan.select([name for name in dict.fromkeys(names) if name in columns]).slice(skip, take).collect()
-        height = frame.height or scan.slice(skip, take).select(pl.len()).collect().item()
+        height: int = frame.height or scan.slice(skip, take).select(pl.len()).collect().item()
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path} is no Parquet file that can be read ({str(error).splitlines()[0]}).") from None
-    rows: Iterator[dict[str, Any]] = frame.iter_rows(named=True) if frame.width else iter([{}] * height)
+    rows: Iterator[dict[str, Any]] = frame.iter_rows(named=True) if frame.width else iter([dict[str, Any]()] * height)
     for number, values in enumerate(rows, start=skip):
         place = f"row {number}"
         if sum(map(_size, values.values())) > LONGEST_ROW:

@@ -1,0 +1,260 @@
+"""Frames: each schema takes a good frame as it is, and names every planted fault without showing contents."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from papo.errors import DataError
+from schemas.frames import (
+    SCHEMAS,
+    Advantages,
+    DataRows,
+    Evaluations,
+    Frame,
+    Logprobs,
+    Outcomes,
+    ProcessScores,
+    Prompts,
+    Rollouts,
+    check,
+)
+
+SECRET = "the contents of a row"
+IDS = pl.List(pl.Int32)
+FLOATS = pl.List(pl.Float32)
+KEYS = {"group_id": pl.Series([0, 0, 1], dtype=pl.Int32), "sample_index": pl.Series([0, 1, 0], dtype=pl.Int32)}
+
+
+def texts(*values: str | None) -> pl.Series:
+    return pl.Series(list(values) if values else [SECRET] * 3, dtype=pl.String)
+
+
+def lists(*values: list[Any] | None, of: Any = IDS) -> pl.Series:
+    return pl.Series(list(values), dtype=of)
+
+
+def floats(*values: float | None) -> pl.Series:
+    return pl.Series(list(values), dtype=pl.Float64)
+
+
+GOOD: dict[type[Frame], dict[str, pl.Series]] = {
+    DataRows: {
+        "prompt_id": texts("a", "b", "c"),
+        "prompt": texts(),
+        "question": texts(),
+        "reference_answer": texts("1", "2", "3"),
+        "prompt_ids": lists([1], [1, 2], [3]),
+    },
+    Prompts: {
+        "group_id": pl.Series([4, 5, 6], dtype=pl.Int32),
+        "prompt_id": texts("a", "a", "b"),
+        "prompt": texts(),
+        "question": texts(),
+        "reference_answer": texts("1", "2", "3"),
+        "prompt_ids": lists([1], [1, 2], [3]),
+    },
+    Rollouts: {
+        **KEYS,
+        "prompt_id": texts("a", "a", "b"),
+        "completion": texts(),
+        "token_ids": lists([1, 2], [], [3]),
+        "completion_mask": lists([True, True], [], [True], of=pl.List(pl.Boolean)),
+        "sampler_logprobs": lists([-0.5, 0.0], [], [-1.0], of=FLOATS),
+        "token_ends": lists([1, 2], [], [1]),
+        "finish_reason": texts("stop", "length", "stop"),
+        "policy_version": pl.Series([0, 0, 0], dtype=pl.Int32),
+        "policy_sha256": texts("x", "x", "x"),
+        "row_seed": pl.Series([1, 2, 3], dtype=pl.Int64),
+        "sampling_sha256": texts("y", "y", "y"),
+    },
+    Outcomes: {
+        **KEYS,
+        "outcome_reward": floats(1.0, 0.0, None),
+        "correct": pl.Series([True, False, None], dtype=pl.Boolean),
+        "accuracy_reward": floats(1.0, 0.0, None),
+        "format_reward": floats(1.0, 0.0, None),
+        "extracted": texts(SECRET, None, None),
+        "status": texts("ok", "ok", "unscorable"),
+        "verifier_version": texts("v", "v", "v"),
+    },
+    ProcessScores: {
+        **KEYS,
+        "step_starts": lists([0, 2], [], [0]),
+        "step_ends": lists([2, 4], [], [1]),
+        "step_scores": lists([0.5, None], [], [1.0], of=FLOATS),
+        "process_score": floats(0.5, None, 1.0),
+        "status": texts("ok", "failed", "ok"),
+        "scorer_version": texts("s", "s", "s"),
+        "judge_sha256": texts(None, None, None),
+    },
+    Logprobs: {
+        **KEYS,
+        "old_logprobs": lists(None, None, None, of=FLOATS),
+        "ref_logprobs": lists([-0.5, -0.1], [], [-1.0], of=FLOATS),
+    },
+    Advantages: {
+        **KEYS,
+        "outcome_advantage": floats(0.7, -0.7, None),
+        "process_advantage": floats(0.0, 0.0, None),
+        "advantage": floats(0.7, -0.7, None),
+        "token_advantages": lists(None, None, None, of=pl.List(pl.Float64)),
+        "process_active": pl.Series([False, False, False], dtype=pl.Boolean),
+        "zero_reason": texts(None, None, "unscorable"),
+    },
+    Evaluations: {
+        **KEYS,
+        "prompt_id": texts("a", "a", "b"),
+        "completion": texts(),
+        "token_count": pl.Series([2, 0, 1], dtype=pl.Int32),
+        "finish_reason": texts("stop", "length", "stop"),
+        "correct": pl.Series([True, False, None], dtype=pl.Boolean),
+        "extracted": texts(SECRET, None, None),
+        "status": texts("ok", "ok", "unscorable"),
+        "process_score": floats(0.5, None, 1.0),
+        "policy_version": pl.Series([0, 0, 0], dtype=pl.Int32),
+    },
+}  # fmt: skip
+NAN, INF = float("nan"), float("inf")
+TWICE = {"group_id": pl.Series([0, 0, 1], dtype=pl.Int32), "sample_index": pl.Series([0, 0, 0], dtype=pl.Int32)}
+FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
+    (DataRows, {"prompt_id": texts("a", "b", "a")}, "prompt_id"),
+    (DataRows, {"prompt_id": texts("a", "b", "")}, "prompt_id"),
+    (DataRows, {"prompt_id": texts("a", "b", None)}, "prompt_id"),
+    (DataRows, {"prompt": texts(SECRET, " \n", SECRET)}, "blank"),
+    (DataRows, {"reference_answer": texts("1", "", "3")}, "blank"),
+    (DataRows, {"reference_answer": texts("1", None, "3")}, "reference_answer"),
+    (DataRows, {"prompt_ids": lists([1], [], [3])}, "prompt_ids"),
+    (DataRows, {"prompt_ids": lists([1], [None], [3])}, "prompt_ids"),
+    (Prompts, {"group_id": pl.Series([4, 4, 6], dtype=pl.Int32)}, "group_id"),
+    (Prompts, {"group_id": pl.Series([-1, 4, 6], dtype=pl.Int32)}, "group_id"),
+    (Prompts, {"prompt_ids": lists([1], [], [3])}, "prompt_ids"),
+    (Rollouts, TWICE, "unique"),
+    (Rollouts, {"completion_mask": lists([True], [], [True], of=pl.List(pl.Boolean))}, "one entry per token"),
+    (Rollouts, {"token_ends": lists([1], [], [1])}, "one entry per token"),
+    (Rollouts, {"sampler_logprobs": lists([-0.5, NAN], [], [-1.0], of=FLOATS)}, "finite"),
+    (Rollouts, {"sampler_logprobs": lists([-0.5, -INF], [], [-1.0], of=FLOATS)}, "finite"),
+    (Rollouts, {"sampler_logprobs": lists([-0.5, None], [], [-1.0], of=FLOATS)}, "finite"),
+    (Rollouts, {"sampler_logprobs": lists([-0.5, 0.1], [], [-1.0], of=FLOATS)}, "at most 0"),
+    (Rollouts, {"token_ids": lists([1, None], [], [3])}, "finite"),
+    (Rollouts, {"finish_reason": texts("stop", "eos", "stop")}, "finish_reason"),
+    (Rollouts, {"policy_version": pl.Series([0, -1, 0], dtype=pl.Int32)}, "policy_version"),
+    (Outcomes, {"outcome_reward": floats(NAN, 0.0, None)}, "finite or null"),
+    (Outcomes, {"outcome_reward": floats(INF, 0.0, None)}, "finite or null"),
+    (Outcomes, {"outcome_reward": floats(None, 0.0, None)}, "together with correct"),
+    (Outcomes, TWICE, "unique"),
+    (ProcessScores, {"step_scores": lists([0.5], [], [1.0], of=FLOATS)}, "one score a step"),
+    (ProcessScores, {"step_scores": lists([0.5, NAN], [], [1.0], of=FLOATS)}, "finite or null"),
+    (ProcessScores, {"process_score": floats(INF, None, 1.0)}, "finite or null"),
+    (Logprobs, {"ref_logprobs": lists([-0.5, NAN], [], [-1.0], of=FLOATS)}, "finite"),
+    (Logprobs, {"old_logprobs": lists([-0.5, None], [], [-1.0], of=FLOATS)}, "finite"),
+    (Advantages, {"advantage": floats(NAN, 0.0, None)}, "finite or null"),
+    (Advantages, {"process_advantage": floats(0.0, INF, None)}, "finite or null"),
+    (Evaluations, {"token_count": pl.Series([2, -1, 1], dtype=pl.Int32)}, "token_count"),
+    (Evaluations, TWICE, "unique"),
+]
+
+
+def faults_of(schema: type[Frame], frame: pl.DataFrame) -> str:
+    with pytest.raises(DataError) as raised:
+        check(frame, schema, what="rollouts-0003")
+    return str(raised.value)
+
+
+def test_every_frame_of_a_stage_is_tested() -> None:
+    assert set(GOOD) == set(SCHEMAS.values())
+
+
+@pytest.mark.parametrize("schema", GOOD, ids=lambda schema: schema.__name__)
+def test_a_good_frame_is_taken_as_it_is(schema: type[Frame]) -> None:
+    frame = pl.DataFrame(GOOD[schema])
+
+    assert check(frame, schema, what="a frame").equals(frame)
+
+
+@pytest.mark.parametrize(("schema", "planted", "named"), FAULTS)
+def test_a_planted_fault_is_named(schema: type[Frame], planted: dict[str, pl.Series], named: str) -> None:
+    """BUG-129, BUG-130: null, blank and non-finite values are refused, inside lists too."""
+    message = faults_of(schema, pl.DataFrame(GOOD[schema] | planted))
+
+    assert named in message
+    assert "rollouts-0003" in message
+    assert SECRET not in message
+
+
+@pytest.mark.parametrize("schema", GOOD, ids=lambda schema: schema.__name__)
+def test_zero_rows_are_refused(schema: type[Frame]) -> None:
+    """BUG-130: an empty table never passes."""
+    assert "no rows" in faults_of(schema, pl.DataFrame(GOOD[schema]).clear())
+
+
+@pytest.mark.parametrize("schema", GOOD, ids=lambda schema: schema.__name__)
+def test_columns_are_exactly_those_of_the_schema(schema: type[Frame]) -> None:
+    """BUG-130: an unknown extra column is an error, and so is a missing one."""
+    frame = pl.DataFrame(GOOD[schema])
+    last = frame.columns[-1]
+
+    assert "surplus: unknown column" in faults_of(schema, frame.with_columns(surplus=pl.lit(SECRET)))
+    assert last in faults_of(schema, frame.drop(last))
+
+
+def test_each_unknown_and_each_missing_column_is_named_beside_other_faults() -> None:
+    frame = pl.DataFrame(GOOD[Rollouts] | {"finish_reason": texts("stop", "eos", "stop")})
+
+    message = faults_of(Rollouts, frame.with_columns(x=1, y=2).drop("row_seed", "policy_sha256"))
+
+    for named in ("x: unknown", "y: unknown", "row_seed: missing", "policy_sha256: missing", "finish_reason: isin"):
+        assert named in message
+
+
+def test_a_column_out_of_place_is_named() -> None:
+    frame = pl.DataFrame(GOOD[Logprobs])
+
+    message = faults_of(Logprobs, frame.select("group_id", "sample_index", "ref_logprobs", "old_logprobs"))
+
+    assert "ref_logprobs: not in its place" in message
+
+
+@pytest.mark.parametrize("schema", GOOD, ids=lambda schema: schema.__name__)
+def test_no_column_is_coerced(schema: type[Frame]) -> None:
+    """BUG-129: a column of another type is refused, though each of its values could be converted."""
+    frame = pl.DataFrame(GOOD[schema])
+    for name, dtype in frame.schema.items():
+        if isinstance(dtype, pl.List):
+            wider = pl.List(pl.Float64 if dtype.inner != pl.Float64 else pl.Float32)
+            other = frame.with_columns(pl.col(name).list.eval(pl.element().cast(wider.inner)).cast(wider))
+        else:
+            other = frame.with_columns(pl.col(name).cast(pl.Binary if dtype == pl.String else pl.String))
+        assert name in faults_of(schema, other), name
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("correct", pl.Series(["False", "True", None], dtype=pl.String)),
+        ("group_id", pl.Series([0.0, 0.0, 1.9], dtype=pl.Float64)),
+        ("status", pl.Series([None, None, None], dtype=pl.Null)),
+    ],
+)
+def test_values_are_not_converted(name: str, values: pl.Series) -> None:
+    """BUG-129: "False" does not become true, 1.9 not 1, nothing not a word."""
+    assert name in faults_of(Outcomes, pl.DataFrame(GOOD[Outcomes] | {name: values}))
+
+
+def test_all_faults_are_in_one_message() -> None:
+    """BUG-130: four different faults, one report, with the rows' numbers."""
+    planted = {
+        **TWICE,
+        "finish_reason": texts("stop", "eos", "stop"),
+        "sampler_logprobs": lists([-0.5, NAN], [], [-1.0], of=FLOATS),
+        "policy_version": pl.Series([0, 0, -1], dtype=pl.Int32),
+    }
+
+    message = faults_of(Rollouts, pl.DataFrame(GOOD[Rollouts] | planted))
+
+    for named in ("unique", "finish_reason", "finite", "policy_version"):
+        assert named in message
+    assert len(message.splitlines()) == 5
+    finish = next(line for line in message.splitlines() if "finish_reason" in line)
+    assert "1" in finish
+    assert "eos" not in message
