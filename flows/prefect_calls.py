@@ -1,8 +1,8 @@
 """Stages as Prefect task runs named `00007/generate`, called in the main thread so that a cancel reaches them.
 
-Prefect shows and schedules; it decides nothing. Results are not persisted and nothing is cached, because the ledger says
-what is done already. There are no retries, because a stage that may be repeated (a dead engine) repeats inside itself,
-with its state brought back first; a Prefect retry would repeat it on whatever the engine holds.
+Prefect shows and schedules; it decides nothing. Results are not persisted and nothing is cached, because the ledger
+says what is done already. There are no retries, because a stage that may be repeated (a dead engine) repeats inside
+itself, with its state brought back first; a Prefect retry would repeat it on whatever the engine holds.
 """
 
 from collections.abc import Sequence
@@ -71,15 +71,15 @@ def check_references(stage: str, references: dict[str, Any]) -> None:
         for item in items:
             if not isinstance(item, Record | str | int | float | None):
                 raise TypeError(
-                    f"Parameter {name!r} of stage {stage} is a {type(item).__name__}. Only records cross a task's border: "
-                    "publish the data and pass its FrameRef."
+                    f"Parameter {name!r} of stage {stage} is a {type(item).__name__}. Only records cross a task's "
+                    "border: publish the data and pass its FrameRef."
                 )
         size = sum(_size(item) for item in items)
         count = sum(len(getattr(item, "inputs", ())) or 1 for item in items)
         if size > max(PARAMETER_BYTES, REFERENCE_BYTES * count):
             raise ValueError(
-                f"Parameter {name!r} of stage {stage} weighs {size} bytes; {PARAMETER_BYTES} are allowed. Publish the data "
-                "and pass its FrameRef."
+                f"Parameter {name!r} of stage {stage} weighs {size} bytes; {PARAMETER_BYTES} are allowed. Publish the "
+                "data and pass its FrameRef."
             )
 
 

@@ -19,7 +19,7 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,8 @@ CLIENT_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+    # The terminal belongs to the run; Prefect says the same things in its UI.
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     # Two tries and an end: a server that went away must not hold a finished run for minutes.
     "PREFECT_CLIENT_MAX_RETRIES": "2",
     "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",
@@ -81,7 +82,7 @@ class ServerInfo:
 
 
 @contextmanager
-def server(runs: Path, *, port: int | None = None, start_seconds: float = START_SECONDS) -> Iterator[ServerInfo]:
+def server(runs: Path, *, port: int | None = None, start_seconds: float = START_SECONDS) -> Generator[ServerInfo]:
     """Find or start the server, and name it in this process's environment. Enter before `prefect` is imported.
 
     A server that cannot be had is no error: `url` is None then, and `reason` says why.
@@ -138,8 +139,8 @@ def _given(url: str) -> ServerInfo:
     while not _answers(url, ours=False):
         if time.monotonic() > deadline:
             reason = (
-                f"the server of PREFECT_API_URL ({url}) did not answer within {GIVEN_SECONDS:.0f} s. Start it, or unset "
-                "PREFECT_API_URL to get a managed one."
+                f"the server of PREFECT_API_URL ({url}) did not answer within {GIVEN_SECONDS:.0f} s. Start it, or "
+                "unset PREFECT_API_URL to get a managed one."
             )
             return ServerInfo(kind="none", url=None, reason=reason)
         time.sleep(0.5)
@@ -235,7 +236,7 @@ def _lock(descriptor: int, kind: int, deadline: float) -> bool:
 
 
 @contextmanager
-def _environment(named: dict[str, str]) -> Iterator[None]:
+def _environment(named: dict[str, str]) -> Generator[None]:
     defaults = {name: setting for name, setting in CLIENT_SETTINGS.items() if name not in os.environ}
     wanted = {**defaults, **named}
     before = {name: os.environ.get(name) for name in wanted}

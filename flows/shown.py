@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from flows.artifacts import Artifacts
+from flows.artifacts import ROWS, Artifacts
 from flows.reporters import Live, Numbers
-from tasks.journal import EVENTS, read_lines
+from tasks.journal import EVENTS, METRICS, latest_metrics, read_lines
 from tasks.run import Run
 
 FLOW_RUN = "flow_run"
@@ -21,14 +21,19 @@ class Shown:
         self._artifacts: Artifacts | None = None
         self._run: Run | None = None
 
-    def attach(self, run: Run, flow_run_id: str | None, *, links: str) -> None:
-        """Show `run` under this flow run, and close the books on earlier ones that died without a word."""
+    def attach(self, run: Run, flow_run_id: str | None, *, where: str | None) -> None:
+        """Show `run` under this flow run, and close the books on earlier ones that died without a word.
+
+        `where`: how to open MLflow.
+        """
         if flow_run_id is None:
             return
         earlier = flow_runs(run)
         run.journal.event(FLOW_RUN, flow_run_id=flow_run_id)
         self._run = run
-        self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links, dead=earlier)
+        self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links_of(run, where), dead=earlier)
+        for line in latest_metrics(run.disk.read(METRICS))[-ROWS:] if run.disk.exists(METRICS) else ():
+            self._artifacts.show(line["iteration"], line["values"], done=line["iteration"] + 1, total=run.horizon)
 
     def begin(self, done: int, total: int) -> None:
         self._inner.begin(done, total)
@@ -57,8 +62,19 @@ class Shown:
 
 
 def flow_runs(run: Run) -> list[UUID]:
-    """Flow runs that advanced this run before, and whose end may not have been reported. All are over: we hold the lock."""
+    """Flow runs that advanced this run before; their end may not have been reported. All are over: we hold the lock."""
     if not run.disk.exists(EVENTS):
         return []
     lines = read_lines(run.disk.read_tail(EVENTS, TAIL))
     return [UUID(line["flow_run_id"]) for line in lines if line.get("event") == FLOW_RUN][-3:]
+
+
+def links_of(run: Run, where: str | None) -> str:
+    """Markdown: where the run's own record is, its numbers, and how to go on with it."""
+    lines = [
+        f"**Run directory** `{run.disk.local('.')}`",
+        f"**MLflow** `{where}`" if where else "**MLflow** off; the numbers are in `metrics.jsonl`",
+        f"**Status** `papo status {run.run_id}`",
+        f"**Go on** `papo resume {run.run_id}`",
+    ]
+    return "\n\n".join(lines)

@@ -1,7 +1,7 @@
 """The training flow: one flow run advances a run by up to `limit` iterations and leaves it resumable.
 
-Start, resume, Retry in the UI and the next scheduled run are the same thing. Deployed by module path, `flows.train.train`.
-Importing this module imports Prefect: set PREFECT_API_URL first (`flows.server`).
+Start, resume, Retry in the UI and the next scheduled run are the same thing. Deployed by module path,
+`flows.train.train`. Importing this module imports Prefect: name the server first (`flows.server`).
 """
 
 from typing import Any
@@ -11,9 +11,9 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelled
 
 from flows.build import open_from
-from flows.conduct import conduct
+from flows.caller import Caller, caller
+from flows.conduct import Ended, conduct
 from flows.prefect_calls import prefect_call
-from flows.reporters import reporter_for
 from flows.shown import Shown
 from papo.errors import Interrupted
 from tasks.tracking import tracked
@@ -21,12 +21,8 @@ from tasks.tracking import tracked
 
 def run_name() -> str:
     """The run's id, as the flow run is called in the UI."""
-    return run_id_of(flow_run.parameters.get("config"), flow_run.parameters.get("run_id"))
-
-
-def run_id_of(config: str | None, run_id: str | None) -> str:
-    """The id given, else the config file's name."""
-    return run_id or (config or "run").rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    given = flow_run.parameters
+    return given.get("run_id") or str(given.get("config")).rsplit("/", 1)[-1].rsplit(".", 1)[0]
 
 
 @flow(name="train", flow_run_name=run_name, retries=0, persist_result=False, log_prints=False)
@@ -38,12 +34,20 @@ def train(
     amend: bool = False,
 ) -> Any:
     """Open the run of `config` (or an existing one, by id), advance it, close it. How it ended, as a small record."""
-    reporter = Shown(reporter_for())
-    run, state = open_from(config, run_id=run_id, overrides=overrides, amend=amend, reporter=reporter)
+    by = caller()
     try:
-        with tracked(run) as follower:
-            reporter.attach(run, flow_run.id, links=follower.links)
-            ended = conduct(run, state, prefect_call(run), reporter=reporter, limit=limit)
-    except Interrupted as interrupted:
-        return Cancelled(message=f"{interrupted}; the next start goes on from the last commit")
-    return {"run_id": run.run_id, "state": ended.state, "iteration": ended.iteration, "reason": ended.reason}
+        by.ended = _advance(by, config, run_id=run_id, overrides=overrides, limit=limit, amend=amend)
+    except BaseException as error:
+        by.error = error
+        if isinstance(error, Interrupted):
+            return Cancelled(message=f"{error}; the next start goes on from the last commit")
+        raise
+    return {"state": by.ended.state, "iteration": by.ended.iteration, "reason": by.ended.reason}
+
+
+def _advance(by: Caller, config: str | None, *, limit: int | None, **given: Any) -> Ended:
+    reporter = Shown(by.reporter)
+    run, state = open_from(config, reporter=reporter, places=by.places, **given)
+    with tracked(run) as follower:
+        reporter.attach(run, flow_run.id, where=follower.ui)
+        return conduct(run, state, prefect_call(run), reporter=reporter, limit=limit)

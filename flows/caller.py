@@ -1,0 +1,40 @@
+"""Who called the training flow: what cannot be a flow parameter, and what must survive a failed bookkeeping."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from flows.build import Places
+from flows.conduct import Ended
+from flows.reporters import Live, reporter_for
+
+
+@dataclass
+class Caller:
+    """Defaults are a deployment's: the working folder, plain lines on standard output."""
+
+    reporter: Live = field(default_factory=reporter_for)
+    places: Places = field(default_factory=Places)
+    ended: Ended | None = None
+    """How the flow's body ended, whatever Prefect made of it."""
+    error: BaseException | None = None
+    """What the body raised."""
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def caller() -> Caller:
+    """Whoever called, or the defaults."""
+    return _caller.get() or Caller()
+
+
+@contextmanager
+def calling(by: Caller) -> Generator[Caller]:
+    """Until the end, flows of this thread are called by `by`."""
+    token = _caller.set(by)
+    try:
+        yield by
+    finally:
+        _caller.reset(token)

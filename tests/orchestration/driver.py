@@ -1,0 +1,88 @@
+"""A training process with the scripted engine, for tests that kill it.
+
+    python -m tests.orchestration.driver RUNS RUN_ID [--iterations N] [--pause SECONDS] [--mlflow URI] [--direct]
+
+Everything but engine, data and model is real: folder, lock, journal, follower, server, flow. Prints one JSON line at
+the end. `--pause` sleeps in each stage, so that there is something to be killed in.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from flows import build
+from flows.build import Places
+from flows.reporters import LogReporter
+from schemas.config import RunConfig
+from tasks.clock import WallClock
+from tasks.disk import LocalDisk
+from tasks.lock import FileLease
+from tasks.opening import Surroundings, open_run
+from tests.simulation.engine import ScriptedEngine
+from tests.simulation.world import CONFIG, sources
+
+
+class SlowEngine(ScriptedEngine):
+    """Takes `pause` seconds for each thing that it is asked for."""
+
+    pause = 0.0
+
+    def _call(self) -> None:
+        time.sleep(self.pause)
+        super()._call()
+
+
+def open_scripted(config, *, run_id: str | None, overrides: Any, amend: bool, reporter: Any, places: Places):
+    """Stands in for `flows.build.open_from`: the same run directory, without an engine process."""
+    folder = places.run(run_id or "run")
+    folder.mkdir(parents=True, exist_ok=True)
+    disk = LocalDisk(folder)
+    set_: dict[str, Any] = {name: json.loads(value) for name, value in (item.split("=", 1) for item in overrides)}
+    around = Surroundings(
+        disk=disk,
+        base=str(folder),
+        clock=WallClock(),
+        lease=lambda: FileLease(folder / "lock"),
+        engine=lambda settings: SlowEngine(disk),
+        sources=sources,
+        model=lambda config: ("somewhere", {"tokenizer.json": b"{}"}),
+        reporter=reporter,
+    )
+    return open_run(around, run_id or "run", RunConfig.model_validate({**CONFIG, **set_}), amend=amend)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("run_id")
+    parser.add_argument("--iterations", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--mlflow", default="off")
+    parser.add_argument("--direct", action="store_true")
+    given = parser.parse_args(arguments)
+    SlowEngine.pause = given.pause
+    build.open_from = open_scripted
+    from flows.launch import launch, leave_within
+
+    set_ = [f"iterations={given.iterations}", f'tracking={{"mlflow": "{given.mlflow}"}}']
+    started = time.monotonic()
+    ended = launch(
+        "run.yaml", run_id=given.run_id, overrides=set_, direct=given.direct,
+        reporter=LogReporter(lambda line: say(line, sys.stderr)),
+        places=Places(runs=given.runs, models=given.runs),
+    )  # fmt: skip
+    report = {"state": ended.state, "iteration": ended.iteration, "seconds": time.monotonic() - started}
+    say(json.dumps(report), sys.stdout)
+    leave_within(20.0, 0)
+
+
+def say(line: str, stream: TextIO) -> None:
+    stream.write(f"{line}\n")
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
