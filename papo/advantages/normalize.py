@@ -60,7 +60,7 @@ def _kept(values: Values, where: Mask | None) -> Mask:
 
 def _comparable_groups(values: Values, group: Groups, kept: Mask, *, at_least: int = 2) -> list[Mask]:
     groups = [kept & (group == group_id) for group_id in np.unique(group)]
-    return [m for m in groups if m.sum() >= max(2, at_least) and values[m].max() != values[m].min()]
+    return [m for m in groups if m.sum() >= at_least and values[m].max() != values[m].min()]
 
 
 def _std(values: Float64[np.ndarray, " kept"], *, ddof: int) -> float:

@@ -6,9 +6,9 @@ from papo.losses.tensors import TokenMask, Tokens
 def masked_difference(logprobs: Tokens, other: Tokens, mask: TokenMask) -> Tokens:
     """logprobs − other where `mask`, exactly 0 elsewhere, in value and in gradient.
 
-    Both operands are replaced before they meet: NaN or inf under the mask reaches neither exp nor a 0·inf gradient.
+    Masked before anything nonlinear: NaN or inf under the mask reaches neither exp nor a 0·inf gradient.
     """
-    return keep(logprobs, mask) - keep(other, mask)
+    return keep(logprobs - other, mask)
 
 
 def keep(values: Tokens, mask: TokenMask) -> Tokens:

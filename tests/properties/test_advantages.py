@@ -118,6 +118,7 @@ def test_papo_without_process_weight_is_grpo_bit_for_bit(batch: ScoredRollouts, 
     grpo = Grpo(std_ddof=ddof, advantage_eps=eps)(batch)
     assert papo.total.tobytes() == grpo.total.tobytes()
     assert papo.outcome.tobytes() == grpo.outcome.tobytes()
+    assert papo.process.tobytes() == grpo.process.tobytes()
 
 
 @given(batch=rollouts(), data=st.data())

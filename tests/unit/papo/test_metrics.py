@@ -60,8 +60,11 @@ def test_nothing_to_measure_is_none_and_not_zero():
 
 
 def test_order_violations_are_counted_within_groups():
-    scored = rollouts([0, 0, 0, 1, 1], [1, 1, 0, 1, 0])
+    """Below the best wrong row, strictly, and of the same group."""
+    scored = rollouts([0, 0, 0, 0, 0, 1, 1], [1, 1, 1, 0, 0, 1, 0])
     terms = AdvantageTerms(
-        outcome=np.array([0.5, -1.0, -0.5, -3.0, -4.0]), process=np.zeros(5), process_active=np.zeros(5, dtype=np.bool_)
+        outcome=np.array([0.5, -1.0, -0.5, -0.5, -2.0, -3.0, -4.0]),
+        process=np.zeros(7),
+        process_active=np.zeros(7, dtype=np.bool_),
     )
-    assert summarize(scored, terms, truncated=np.zeros(5, dtype=np.bool_)).order_violations == 1
+    assert summarize(scored, terms, truncated=np.zeros(7, dtype=np.bool_)).order_violations == 1

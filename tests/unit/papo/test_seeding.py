@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from papo.seeding import GOLDEN_GAMMA, epoch_order, gumbel_noise, mix64, seed_for
+from papo.seeding import GOLDEN_GAMMA, MIX_FIRST, MIX_SECOND, epoch_order, gumbel_noise, mix64, seed_for
 
 MASK = 2**64 - 1
 
@@ -61,6 +61,30 @@ def test_noise_follows_the_documented_integer_steps():
         for token in range(5):
             uniform = ((mix((state + (token + 1) * GOLDEN_GAMMA) & MASK) >> 11) | 1) / 2**53
             assert noise[row, token] == pytest.approx(-np.log(-np.log(uniform)), rel=1e-14)
+
+
+def seed_with_bits(bits: int) -> int:
+    """The row seed whose hash at position 0 and token 0 is `bits`: mix64 is a bijection, run backwards."""
+
+    def unshift(z: int, by: int) -> int:
+        found = z
+        for _ in range(64 // by):
+            found = z ^ (found >> by)
+        return found
+
+    def unmix(z: int) -> int:
+        z = unshift(z, 31) * pow(MIX_SECOND, -1, 2**64) & MASK
+        z = unshift(z, 27) * pow(MIX_FIRST, -1, 2**64) & MASK
+        return unshift(z, 30)
+
+    seed = unmix((unmix((unmix(bits) - GOLDEN_GAMMA) & MASK) - GOLDEN_GAMMA) & MASK)
+    return seed - 2**64 if seed >= 2**63 else seed
+
+
+def test_the_rarest_hashes_still_give_finite_noise():
+    """All zeros would be u = 0 and all ones u = 1, both of infinite noise, without the last bit being set."""
+    noise = gumbel_noise(np.array([seed_with_bits(0), seed_with_bits(MASK)]), position=0, vocabulary=1)
+    assert noise[:, 0].tolist() == pytest.approx([-np.log(53 * np.log(2)), 53 * np.log(2)], rel=1e-9)
 
 
 def test_noise_of_a_row_does_not_depend_on_its_neighbours_or_the_vocabulary():

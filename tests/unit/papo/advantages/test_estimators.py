@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from papo.advantages import Advantage, Grpo, Papo, Prm, Sum, zero_reason
+from papo.advantages import Advantage, Grpo, Papo, Prm, Sum, group_normalize, zero_reason
 from papo.needs import Needs
 from papo.rollouts import ScoredRollouts
 
@@ -48,6 +48,13 @@ def test_unscorable_rows_change_nothing_for_the_others(estimator: Advantage):
     with_one = estimator(scored([1, NAN, 0, 0, 1], process=[1, 0.9, 0.5, 0, 0.25])).total
     assert with_one[1] == 0.0
     assert with_one[[0, 2, 3, 4]].tolist() == without.tolist()
+
+
+def test_the_deviation_of_the_batch_is_that_of_the_kept_rows():
+    values, group = np.array([1.0, 3.0, 5.0, 9.0, 100.0]), np.array([0, 0, 1, 1, 1])
+    kept = np.array([True, True, True, True, False])
+    found = group_normalize(values, group, where=kept, eps=0.0, scale="batch")
+    assert found.tolist() == pytest.approx([*(np.array([-1.0, 1.0, -2.0, 2.0]) / np.std(values[:4], ddof=1)), 0.0])
 
 
 def test_groups_are_normalised_apart_however_rows_are_ordered():
