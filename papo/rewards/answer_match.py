@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Literal
 
-from papo.rewards.answers import last_answer_tag, last_boxed, normalize_answer, parse_number
+from papo.rewards.answers import committed, last_answer_tag, last_boxed, normalize_answer, parse_number
 from papo.rewards.verdict import Verdict
 from papo.values import value
 
@@ -18,8 +18,8 @@ _EXTRACTORS = {"boxed": last_boxed, "answer_tag": last_answer_tag}
 class AnswerMatch:
     r"""1 if the answer equals the reference by the rule of `papo.rewards.answers`, else 0; the same for evaluation.
 
-    Only what the completion commits to counts: the last complete box or answer tag, as a whole. A mention of the right
-    number in the text, or a box with two candidates in it, earns nothing.
+    Only what the completion commits to counts: the last complete box or answer tag outside the reasoning, as a whole.
+    A mention of the right number, a box in the think block or one with two candidates in it earns nothing.
     """
 
     kind: Literal["answer_match"] = "answer_match"
@@ -62,7 +62,8 @@ class AnswerMatch:
         return Verdict(accuracy=float(same), correct=same, status="ok", extracted=extracted)
 
     def _extract(self, completion: str) -> str | None:
-        found = (_EXTRACTORS[name](completion) for name in self.extract)
+        answer_text = committed(completion)
+        found = (_EXTRACTORS[name](answer_text) for name in self.extract)
         return next((answer for answer in found if answer is not None), None)
 
     def _same(self, reference_answer: str, answer: str) -> bool:

@@ -15,7 +15,7 @@ The rule (gold answers and completions go through the same one):
 import re
 from fractions import Fraction
 
-from papo.steps import ANSWER_CLOSE, ANSWER_OPEN
+from papo.steps import ANSWER_CLOSE, ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
 
 LONGEST_ANSWER = 2000
 """Characters; what is longer is compared as it stands, so that no completion can make the check slow."""
@@ -38,6 +38,14 @@ _WRAPPERS = tuple(
 _PLAIN = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
 _GROUPED = r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d*)?"
 _NUMBER = re.compile(rf"({_GROUPED}|{_PLAIN})(?:\s*/\s*({_GROUPED}|{_PLAIN}))?")
+
+
+def committed(completion: str) -> str:
+    """The part of a completion that is not reasoning: what follows the last `</think>`, up to a `<think>` after it.
+
+    A box inside the reasoning is a thought, not an answer; all of it where there are no think tags.
+    """
+    return completion.rpartition(THINK_CLOSE)[2].partition(THINK_OPEN)[0]
 
 
 def last_boxed(completion: str) -> str | None:

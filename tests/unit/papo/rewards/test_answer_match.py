@@ -91,6 +91,22 @@ def test_a_mere_mention_earns_nothing():
     assert (verdict.accuracy, verdict.correct, verdict.status) == (0.0, False, "no_answer")
 
 
+@pytest.mark.parametrize(
+    ("completion", "accuracy"),
+    [
+        (r"<think>\boxed{7}</think> I am not sure.", 0.0),
+        (r"<think>so \boxed{7} might be right, let me check", 0.0),
+        (r"<think>\boxed{3}</think> \boxed{7}", 1.0),
+        (r"thought of the prompt: \boxed{3}</think> \boxed{7}", 1.0),
+        (r"\boxed{7} <think>or \boxed{3}</think>", 0.0),
+        (r"<think>a</think> \boxed{7} <think>or \boxed{3}", 1.0),
+        ("<think>7</think><answer>7</answer>", 1.0),
+    ],
+)
+def test_a_box_in_the_reasoning_is_no_answer(completion: str, accuracy: float):
+    assert judge(completion, "7") == accuracy
+
+
 def test_the_order_of_extractors_decides():
     both = r"<answer>1</answer> \boxed{2}"
     assert judge(both, "2") == 1.0
