@@ -72,7 +72,9 @@ def _reopen(
     run_file = read_run_file(LocalDisk(folder)) if run_id and folder.is_dir() else None
     if run_file is None:
         known = ", ".join(sorted(path.parent.name for path in places.runs.glob("*/run.yaml"))) or "none"
-        raise ConfigError(f"There is no run {run_id!r} in {places.runs} (there are: {known}). Start it with papo train.")
+        raise ConfigError(
+            f"There is no run {run_id!r} in {places.runs} (there are: {known}). Start it with papo train."
+        )
     config = run_file.latest
     if overrides:
         config = overridden(config, overrides, named=f"run {run_id}")
@@ -97,9 +99,7 @@ def _open(
     return open_run(around, run_id, config, amend=amend)
 
 
-def _first_policy(
-    config: RunConfig, base: Path, reporter: Reporter, places: Places
-) -> tuple[str, dict[str, bytes]]:
+def _first_policy(config: RunConfig, base: Path, reporter: Reporter, places: Places) -> tuple[str, dict[str, bytes]]:
     if config.model.cold_start is not None:
         sft = resolve(config.model.cold_start, base)
         reporter.message(f"Cold start: supervised training by {sft}")

@@ -55,11 +55,15 @@ def resume(
     run: RunId,
     amend: Annotated[
         list[str] | None,
-        typer.Option("--amend", metavar="A.B=C", help="Change a field from the next iteration on, as a recorded epoch."),
+        typer.Option(
+            "--amend", metavar="A.B=C", help="Change a field from the next iteration on, as a recorded epoch."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="A.B=C", help="Change a field that is no part of the run's identity (iterations …)."),
+        typer.Option(
+            "--set", metavar="A.B=C", help="Change a field that is no part of the run's identity (iterations …)."
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Advance by at most so many iterations now.")] = None,
     direct: Direct = False,
@@ -166,4 +170,5 @@ def failures() -> Iterator[None]:
 
 
 def main() -> None:
+    """The `papo` command."""
     app()

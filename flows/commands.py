@@ -7,12 +7,13 @@ from pathlib import Path
 
 from flows import build
 from flows.build import Places
-from flows.conduct import Ended, conduct
+from flows.conduct import Ended
+from flows.launch import launch
 from flows.reporters import reporter_for
+from flows.server import up
 from papo.errors import ConfigError, Interrupted, PapoError
 from schemas.config import RunConfig
 from schemas.loading import load_config, warnings_of
-from tasks.calling import direct as direct_calls
 from tasks.sources import read_sources
 from tasks.status import RunStatus, all_runs, status_of
 
@@ -33,11 +34,17 @@ def advance(
     if config is not None:
         for warning in warnings_of(load_config(Path(config), overrides)):
             reporter.message(f"Warning: {warning}")
-    run, state = build.open_from(
-        config, run_id=run_id, overrides=overrides, amend=amend, reporter=reporter, places=places
-    )
     try:
-        ended = conduct(run, state, direct_calls(run), reporter=reporter, limit=limit)
+        ended = launch(
+            config,
+            run_id=run_id,
+            overrides=overrides,
+            limit=limit,
+            amend=amend,
+            direct=direct,
+            reporter=reporter,
+            places=places,
+        )
     except (KeyboardInterrupt, Interrupted) as stop:
         raise Interrupted(f"{stop or 'Stopped by Ctrl-C'}. Go on with: papo resume {name}") from None
     except PapoError as error:
@@ -65,6 +72,7 @@ def farewell(ended: Ended, name: str, places: Places) -> Iterator[str]:
 
 
 def supervised(config: str, *, overrides: Sequence[str], places: Places) -> None:
+    """Make the model of an SFT config and say how to use it."""
     reporter = reporter_for()
     try:
         folder = build.train_sft(config, overrides=overrides, reporter=reporter, places=places)
@@ -74,6 +82,7 @@ def supervised(config: str, *, overrides: Sequence[str], places: Places) -> None
 
 
 def status(run_id: str, places: Places) -> RunStatus:
+    """Where a run stands. Raises ConfigError, naming those that exist, if there is no such run."""
     found = status_of(places.run(run_id))
     if found is None:
         known = ", ".join(status.run_id for status in all_runs(places.runs)) or "none"
@@ -86,7 +95,10 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
     yield "run", found.run_id
     yield "state", found.state + (f" ({found.reason})" if found.reason else "")
     yield "iteration", f"{found.iteration} of {found.iterations}"
-    for name, measured in (("first evaluation", found.first_evaluation), ("latest evaluation", found.latest_evaluation)):
+    for name, measured in (
+        ("first evaluation", found.first_evaluation),
+        ("latest evaluation", found.latest_evaluation),
+    ):
         if measured is not None:
             yield name, f"{measured.accuracy:.3f} (n={measured.n}, after {measured.version} iterations)"
     yield "policy", found.policy_sha256 or "–"
@@ -104,6 +116,7 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
 
 
 def list_runs(places: Places) -> list[tuple[str, ...]]:
+    """A row for each run."""
     return [
         (
             found.run_id,
@@ -135,8 +148,7 @@ def validate(config: str, *, overrides: Sequence[str]) -> Iterator[str]:
 
 
 def serve(places: Places) -> None:
-    from flows.server import up
-
+    """Keep the Prefect UI of these runs open."""
     up(places.runs)
 
 

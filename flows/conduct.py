@@ -27,12 +27,7 @@ class Ended:
 
 
 def conduct(
-    run: Run,
-    state: IterationState | None,
-    call: Callable[..., Any],
-    *,
-    reporter: Live,
-    limit: int | None = None,
+    run: Run, state: IterationState | None, call: Callable[..., Any], *, reporter: Live, limit: int | None = None
 ) -> Ended:
     """Advance `run` and close it. Whatever happens, an event says how it ended; the error goes on to the caller."""
     reporter.begin(state.iteration if state else 0, run.horizon)

@@ -2,7 +2,8 @@
 
 Prefect shows and schedules; it decides nothing. Results are not persisted and nothing is cached, because the ledger
 says what is done already. There are no retries, because a stage that may be repeated (a dead engine) repeats inside
-itself, with its state brought back first; a Prefect retry would repeat it on whatever the engine holds.
+itself, with its state brought back first; a Prefect retry would repeat it on whatever the engine holds. There are no
+tags, because a tagged task asks the server for a concurrency slot before it runs: a busy or dead server would fail it.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,6 @@ def prefect_call(run: Run) -> Call:
             body,
             name=stage.name,
             task_run_name=task_name(stage.name, iteration),
-            tags={f"stage:{stage.name}"},
             retries=0,
             cache_policy=NO_CACHE,
             persist_result=False,

@@ -25,7 +25,11 @@ class Live(Reporter, Protocol):
 def reporter_for(stream: TextIO = sys.stdout) -> Live:
     """Bars and colours where somebody watches, plain lines elsewhere."""
     console = Console(file=stream, highlight=False)
-    return TerminalReporter(console) if console.is_terminal else LogReporter(lambda line: print(line, file=stream, flush=True))
+    return (
+        TerminalReporter(console)
+        if console.is_terminal
+        else LogReporter(lambda line: print(line, file=stream, flush=True))
+    )
 
 
 def iteration_line(iteration: int, values: Numbers) -> str:

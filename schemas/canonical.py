@@ -14,4 +14,5 @@ def canonical_json(record: Any) -> bytes:
 
 
 def sha256_of(record: Any) -> str:
+    """Hex SHA-256 of a record's canonical spelling."""
     return hashlib.sha256(canonical_json(record)).hexdigest()

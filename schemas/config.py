@@ -189,9 +189,14 @@ class RunConfig(Section):
     def engine_settings(self) -> EngineSettings:
         engine = self.engine
         return EngineSettings(
-            dtype=engine.dtype, device=engine.device, ranks=engine.ranks, threads=engine.threads,
-            zero_stage=engine.zero_stage, micro_batch_size=engine.micro_batch_size,
-            trust_remote_code=self.model.trust_remote_code, optimizer=self.optimizer,
+            dtype=engine.dtype,
+            device=engine.device,
+            ranks=engine.ranks,
+            threads=engine.threads,
+            zero_stage=engine.zero_stage,
+            micro_batch_size=engine.micro_batch_size,
+            trust_remote_code=self.model.trust_remote_code,
+            optimizer=self.optimizer,
         )
 
     @property

@@ -103,7 +103,9 @@ class Rollouts(Keyed):
     row_seed: pl.Int64 = pa.Field()
     sampling_sha256: pl.String = pa.Field()
 
-    @pa.dataframe_check(error="token_ids, completion_mask, sampler_logprobs and token_ends must have one entry per token")
+    @pa.dataframe_check(
+        error="token_ids, completion_mask, sampler_logprobs and token_ends must have one entry per token"
+    )
     def aligned(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _frame(data).select(_same_length("token_ids", "completion_mask", "sampler_logprobs", "token_ends"))
 
@@ -246,5 +248,16 @@ def _faults(cases: Any, unknown: list[str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["SCHEMAS", "Advantages", "DataRows", "Evaluations", "Frame", "Logprobs", "Outcomes", "ProcessScores",
-           "Prompts", "Rollouts", "check"]
+__all__ = [
+    "SCHEMAS",
+    "Advantages",
+    "DataRows",
+    "Evaluations",
+    "Frame",
+    "Logprobs",
+    "Outcomes",
+    "ProcessScores",
+    "Prompts",
+    "Rollouts",
+    "check",
+]

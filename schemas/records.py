@@ -105,16 +105,40 @@ class LedgerEntry(Record):
     @classmethod
     def of(cls, made: "FrameRef | Updated") -> "LedgerEntry":
         if isinstance(made, Updated):
-            return cls(iteration=made.iteration, stage=made.stage, shard=0, version=made.version, key=made.key,
-                       output_sha256=made.output_sha256, rows=made.rows, optimizer_steps=made.after.optimizer_steps)
-        return cls(iteration=made.iteration, stage=made.stage, shard=made.shard, version=made.version, key=made.key,
-                   output_sha256=made.sha256, rows=made.rows, path=made.path)
+            return cls(
+                iteration=made.iteration,
+                stage=made.stage,
+                shard=0,
+                version=made.version,
+                key=made.key,
+                output_sha256=made.output_sha256,
+                rows=made.rows,
+                optimizer_steps=made.after.optimizer_steps,
+            )
+        return cls(
+            iteration=made.iteration,
+            stage=made.stage,
+            shard=made.shard,
+            version=made.version,
+            key=made.key,
+            output_sha256=made.sha256,
+            rows=made.rows,
+            path=made.path,
+        )
 
     @property
     def frame_ref(self) -> FrameRef:
         assert self.path is not None, f"{self.stage} has no artifact"
-        return FrameRef(stage=self.stage, version=self.version, iteration=self.iteration, shard=self.shard, key=self.key,
-                        path=self.path, sha256=self.output_sha256, rows=self.rows)
+        return FrameRef(
+            stage=self.stage,
+            version=self.version,
+            iteration=self.iteration,
+            shard=self.shard,
+            key=self.key,
+            path=self.path,
+            sha256=self.output_sha256,
+            rows=self.rows,
+        )
 
 
 class Commit(Record):

@@ -13,11 +13,7 @@ from tasks.stage import stage
 
 @stage(version=1)
 def advantage(
-    run: Run,
-    state: IterationState,
-    rollouts: list[FrameRef],
-    outcomes: list[FrameRef],
-    scores: list[FrameRef],
+    run: Run, state: IterationState, rollouts: list[FrameRef], outcomes: list[FrameRef], scores: list[FrameRef]
 ) -> FrameRef:
     """Advantages: one frame for all rollouts of the iteration."""
     algorithm = run.configs(state.iteration).algorithm

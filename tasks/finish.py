@@ -31,11 +31,7 @@ def after_update(run: Run, state: IterationState, updated: Updated) -> Iteration
 
 @stage(version=1)
 def finish(
-    run: Run,
-    after: IterationState,
-    made: list[FrameRef],
-    updated: Updated | None,
-    evaluations: list[FrameRef],
+    run: Run, after: IterationState, made: list[FrameRef], updated: Updated | None, evaluations: list[FrameRef]
 ) -> Commit:
     """Commit the iteration that led to `after` (the genesis if there was no update).
 
@@ -75,7 +71,9 @@ def finish(
 
 def rollout_summary(run: Run, made: list[FrameRef]) -> Numbers:
     """The figures of the iteration's rollouts and their credit; empty for the genesis."""
-    frames = {stage: [ref for ref in made if ref.stage == stage] for stage in ("generate", "verify", "score", "advantage")}
+    frames = {
+        stage: [ref for ref in made if ref.stage == stage] for stage in ("generate", "verify", "score", "advantage")
+    }
     if not frames["generate"]:
         return {}
     rollouts, outcomes = _load(run, frames["generate"]), _load(run, frames["verify"])

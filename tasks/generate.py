@@ -16,11 +16,7 @@ def generate(run: Run, state: IterationState, prompts: FrameRef) -> list[FrameRe
     temperature, size = config.sampling.temperature, config.engine.shard_size
     frame = run.store.load(prompts)
     rows = addresses(
-        frame,
-        samples=config.sampling.num_generations,
-        seed=config.seed,
-        stage=generate.name,
-        iteration=state.iteration,
+        frame, samples=config.sampling.num_generations, seed=config.seed, stage=generate.name, iteration=state.iteration
     )
     made: list[FrameRef] = []
     for shard, part in enumerate(shards_of(len(rows), size)):

@@ -99,10 +99,7 @@ def _tokenized(run: Run, split: str, config: RunConfig) -> pl.DataFrame:
         f"{split}-tokens",
         lambda output: run.engine.tokenize(
             Tokenize(
-                model=run.disk.local(MODEL),
-                rows=run.disk.local(rows_path),
-                format=config.data.prompt,
-                output=output,
+                model=run.disk.local(MODEL), rows=run.disk.local(rows_path), format=config.data.prompt, output=output
             )
         ),
     )

@@ -59,6 +59,7 @@ def reference_folder() -> str:
 
 
 def restart(run: Run) -> None:
+    """An empty engine in place of one that died."""
     run.reference_loaded = False
     run.engine.close()
     run.engine.start()
@@ -98,6 +99,7 @@ def hold(run: Run, state: IterationState) -> None:
 
 
 def holds(run: Run, state: IterationState) -> bool:
+    """Whether the engine holds `state` now."""
     return held(run.engine) == state.policy.fingerprint
 
 
@@ -141,7 +143,9 @@ def _load_nearest(run: Run, target: LearnerState) -> int:
 
 def _inexact(run: Run, update: Updated, after: Fingerprint) -> None:
     policy = run.configs(update.iteration).on_inexact_replay
-    run.journal.event("inexact_replay", iteration=update.iteration, recorded=update.after.model_dump(), now=after.model_dump())
+    run.journal.event(
+        "inexact_replay", iteration=update.iteration, recorded=update.after.model_dump(), now=after.model_dump()
+    )
     if policy == "stop":
         raise InexactReplay(
             f"Replaying the update of iteration {update.iteration} gave weights {after.policy_sha256[:16]}… instead of the "

@@ -71,6 +71,7 @@ def _acquire(descriptor: int) -> bool:
 
 
 def read_holder(path: Path) -> dict[str, str | int]:
+    """Who wrote the lock last: pid, host, boot id, token; empty if nobody did."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

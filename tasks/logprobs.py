@@ -25,7 +25,9 @@ def logprobs(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[
     def make(shard: FrameRef) -> pl.DataFrame:
         frame = run.store.load(shard).select(_KEY)
         empty = pl.lit(None, dtype=pl.List(pl.Float32))
-        old_frame = using(run, state, lambda engine: _ask(run, engine, config, prompts, shard, "policy")) if old else None
+        old_frame = (
+            using(run, state, lambda engine: _ask(run, engine, config, prompts, shard, "policy")) if old else None
+        )
         reference_frame = (
             using_reference(run, state, lambda engine: _ask(run, engine, config, prompts, shard, "reference"))
             if reference

@@ -56,6 +56,7 @@ def open_run(
 
 
 def close_run(run: Run) -> None:
+    """End the engine and let the lock go."""
     run.engine.close()
     run.lease.release()
 
@@ -84,7 +85,9 @@ def _open(
         run_file = create_run_file(disk, run_file)
     else:
         sources = around.sources(run_file.config_at(0))
-        check_sources(run_file, {split: raw.sha256 for split, raw in sources.items()}, named_sources(run_file.config_at(0)))
+        check_sources(
+            run_file, {split: raw.sha256 for split, raw in sources.items()}, named_sources(run_file.config_at(0))
+        )
         head = commits[-1].iteration if commits else -1
         amended = run_file if config is None else with_config(run_file, config, head=head, amend=amend)
         if amended != run_file:

@@ -13,6 +13,7 @@ TEMPORARY = ".tmp-"
 
 
 def parent(path: str) -> str:
+    """The folder that a name is in."""
     return os.path.dirname(path) or "."
 
 
@@ -87,11 +88,10 @@ def _draft(disk: Disk, path: str, data: bytes) -> str:
 def _with_parents(folders: set[str], top: str) -> set[str]:
     found: set[str] = set()
     for folder in folders:
-        while folder and folder not in found:
-            found.add(folder)
-            if folder == top:
-                break
-            folder = os.path.dirname(folder)
+        above = folder
+        while above and above not in found:
+            found.add(above)
+            above = "" if above == top else os.path.dirname(above)
     return found
 
 

@@ -42,6 +42,7 @@ class RunFile(Record):
 
 
 def read_run_file(disk: Disk) -> RunFile | None:
+    """What the run is, or None if none has begun here. Raises Damaged if the file cannot be read."""
     if not disk.exists(PATH):
         return None
     try:
@@ -57,6 +58,7 @@ def create_run_file(disk: Disk, run_file: RunFile) -> RunFile:
 
 
 def write_run_file(disk: Disk, run_file: RunFile) -> None:
+    """Change what the run is (an amendment, a new horizon), all or nothing."""
     replace(disk, PATH, _encode(run_file))
 
 
@@ -65,6 +67,7 @@ def _encode(run_file: RunFile) -> bytes:
 
 
 def epoch(config: RunConfig, *, since: int) -> ConfigEpoch:
+    """A config as it is kept in the run file."""
     return ConfigEpoch(since=since, config_sha256=config.sha256, config=config.model_dump(mode="json"))
 
 

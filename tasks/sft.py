@@ -11,13 +11,22 @@ from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import CreateModel, Engine, EngineSettings, Open, SftPhase, SftSteps, TinyModel, TokenizePairs
+from papo.engines.protocol import (
+    CreateModel,
+    Engine,
+    EngineSettings,
+    Open,
+    SftPhase,
+    SftSteps,
+    TinyModel,
+    TokenizePairs,
+)
 from papo.errors import DataError
 from schemas.canonical import canonical_json, sha256_of
 from schemas.sft import ChainsPairs, FilePairs, SftConfig
 from tasks.disk import LocalDisk
 from tasks.publish import TEMPORARY, publish_folder, sweep, temporary
-from tasks.rows import read_rows
+from tasks.rowfiles import named_rows
 from tasks.run import Reporter
 
 RECORD = "papo.json"
@@ -38,12 +47,7 @@ def sft_key(config: SftConfig, pairs: Sequence[pl.DataFrame], *, base_sha256: st
 
 
 def train_model(
-    config: SftConfig,
-    models: Path,
-    *,
-    base: Path,
-    engine: Callable[[EngineSettings], Engine],
-    reporter: Reporter,
+    config: SftConfig, models: Path, *, base: Path, engine: Callable[[EngineSettings], Engine], reporter: Reporter
 ) -> Path:
     """The folder of the trained model below `models`; made if it is not there yet.
 
@@ -91,14 +95,17 @@ def pairs_of(source: FilePairs | ChainsPairs, base: Path) -> pl.DataFrame:
         frame = pl.DataFrame(rows, schema={"prompt": pl.String, "completion": pl.String}, orient="row")
         return frame.with_columns(is_messages=pl.lit(False))
     path = base / source.path
-    rows = read_rows(path, skip=source.skip, take=source.take)
+    names = (source.columns.prompt, source.columns.completion)
     found: list[dict[str, Any]] = []
     faults: list[str] = []
-    for number, row in rows:
-        prompt, completion = row.get(source.columns.prompt), row.get(source.columns.completion)
+    for row in named_rows(path, names, skip=source.skip, take=source.take):
+        if row.fault is not None:
+            faults.append(f"{row.place}: {row.fault}")
+            continue
+        prompt, completion = (row.values.get(name) for name in names)
         is_messages = isinstance(prompt, list)
         if not (is_messages or isinstance(prompt, str)) or not isinstance(completion, str) or not completion.strip():
-            faults.append(f"row {number}: {source.columns.prompt} and {source.columns.completion} must be texts, not blank")
+            faults.append(f"{row.place}: {names[0]} and {names[1]} must be texts, the latter not blank")
             continue
         text = json.dumps(prompt, ensure_ascii=False) if is_messages else prompt
         found.append({"prompt": text, "completion": completion, "is_messages": is_messages})
@@ -109,12 +116,7 @@ def pairs_of(source: FilePairs | ChainsPairs, base: Path) -> pl.DataFrame:
 
 
 def _train(
-    config: SftConfig,
-    pairs: Sequence[pl.DataFrame],
-    host: Engine,
-    work: Path,
-    source: Path | None,
-    reporter: Reporter,
+    config: SftConfig, pairs: Sequence[pl.DataFrame], host: Engine, work: Path, source: Path | None, reporter: Reporter
 ) -> list[float]:
     if isinstance(config.model, TinyModel):
         (work / "model").mkdir()

@@ -25,6 +25,8 @@ class Stage(Generic[P, R]):
 
 
 def stage(*, version: int) -> Callable[[Callable[Concatenate[Run, P], R]], Stage[P, R]]:
+    """Name a function as a stage, by its own name."""
+
     def wrap(body: Callable[Concatenate[Run, P], R]) -> Stage[P, R]:
         return Stage(name=body.__name__, version=version, body=body)
 

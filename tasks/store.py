@@ -29,6 +29,7 @@ _VALIDATED: set[tuple[str, str]] = set()
 
 
 def folder_of(iteration: int) -> str:
+    """Where an iteration's artifacts are."""
     return "iterations/genesis" if iteration == GENESIS else f"iterations/{iteration:05d}"
 
 
@@ -43,7 +44,9 @@ class RunStore:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
 
-    def publish(self, frame: pl.DataFrame, *, stage: str, version: int, iteration: int, shard: int, key: str) -> FrameRef:
+    def publish(
+        self, frame: pl.DataFrame, *, stage: str, version: int, iteration: int, shard: int, key: str
+    ) -> FrameRef:
         """Validate `frame` and make it durable under `key`; if another writer was first, its artifact is returned."""
         schema = SCHEMAS[stage]
         data = encode(frame)
@@ -54,7 +57,13 @@ class RunStore:
         path = f"{folder}/{ARTIFACTS[stage]}-{shard:04d}-{sha256[:8]}.parquet"
         replace(self.disk, path, data)
         ref = FrameRef(
-            stage=stage, version=version, iteration=iteration, shard=shard, key=key, path=path, sha256=sha256,
+            stage=stage,
+            version=version,
+            iteration=iteration,
+            shard=shard,
+            key=key,
+            path=path,
+            sha256=sha256,
             rows=frame.height,
         )
         if not create_once(self.disk, _sidecar(iteration, stage, shard, key), canonical_json(ref.model_dump())):

@@ -36,7 +36,9 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
 
 def outcomes(rollouts: pl.DataFrame, prompts: pl.DataFrame, reward: RewardConfig) -> pl.DataFrame:
     """Verdicts on completions, each against its own group's reference answer."""
-    keyed = rollouts.join(prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left")
+    keyed = rollouts.join(
+        prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
+    )
     return pl.DataFrame([_outcome(row, reward) for row in keyed.iter_rows(named=True)], schema=COLUMNS)
 
 

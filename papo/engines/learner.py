@@ -163,8 +163,15 @@ class Learner:
         for parameter in self.engine.module.parameters():
             parameter.grad = None
         if self._stage in (1, 2):
-            # What the partitions have summed up so far lies apart from the parameters.
-            self._optimizer.averaged_gradients = {}
+            # What the partitions have summed up lies apart from the parameters. DeepSpeed does the same when it finds
+            # an overflow by itself, which it looks for in half precision only.
+            self._optimizer._release_preflattened_grad_buffers()
+            for held in (self._optimizer.averaged_gradients, self._optimizer.all_grad_tensors):
+                held.update(dict.fromkeys(held))
+            self._optimizer.micro_step_id = -1
+        elif self._stage == 3:
+            self._optimizer._overflow_clean_up(1.0)
+            self._optimizer.micro_step_id = -1
 
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
         basic = self.engine.basic_optimizer
