@@ -29,6 +29,8 @@ def rubric(completion: str, *, task: Any = "value", prompt: str = PROMPT) -> Ste
         ("<think>7-3=4\n1+1=2\n4+2=6\n6-5=1\n1+4=5</think><answer>5</answer>", [1, 0, 1, 1, 1], 0.5 + 0.2 + 0.3 * 0.8),
         # a step repeated covers nothing new
         ("<think>7-3=4\n7-3=4</think><answer>4</answer>", [1, 0], 0.5 * 0.25 + 0.2 + 0.3 * 0.5),
+        # the problem's step from a total that nobody worked out
+        ("<think>7-3=4\n5+2=7</think><answer>4</answer>", [1, 0], 0.5 * 0.25 + 0.2 + 0.3 * 0.5),
         # steps out of order, from the wrong total
         ("<think>4+2=6\n7-3=4</think><answer>4</answer>", [0, 1], 0.5 * 0.25 + 0.2 + 0.3 * 0.5),
     ],
