@@ -53,10 +53,10 @@ def test_a_fully_masked_batch_has_loss_zero_and_no_tokens():
     assert objective.sums["tokens"] == objective.sums["rows"] == 0.0
 
 
-@pytest.mark.parametrize(("on_zero", "expected"), [(True, [0.1, 0.1]), (False, [0.1, 0.0])])
+@pytest.mark.parametrize(("on_zero", "expected"), [(True, [0.1, 0.3]), (False, [0.1, 0.0])])
 def test_kl_on_rows_without_signal_is_a_setting(on_zero: bool, expected: list[float]):
     """BUG-012: β = 0.1 and a row of advantage 0."""
-    batch = inputs([[1.0], [0.0]], ref_logprobs=torch.full((2, 1), -2.0))
+    batch = inputs([[1.0], [0.0]], ref_logprobs=torch.tensor([[-2.0], [-4.0]]))
     algorithm = replace(WITH_KL, kl_loss_type="k1", kl_on_zero_advantage=on_zero)
     objective = policy_objective(algorithm, batch)
     plain = policy_objective(PLAIN, batch)
@@ -96,6 +96,13 @@ def test_clip_and_dual_clip_are_counted_apart():
     assert objective.sums["ratio_max"].item() == pytest.approx(9.0)
     assert objective.sums["ppo_kl"].item() == pytest.approx(-ratios.log().sum().item())
     assert objective.loss.item() == pytest.approx((-1.2 + 0.8 + 3.0 - 1.1) / 4)
+
+
+def test_the_largest_ratio_is_that_of_training_tokens():
+    """A masked position counts as 1 in the loss, and not at all in the metric."""
+    batch = inputs([[1.0, 1.0]], mask=[[1, 0]])
+    lower = replace(batch, old_logprobs=torch.tensor([[-0.5, -0.5]]))
+    assert policy_objective(PLAIN, lower).sums["ratio_max"].item() == pytest.approx(np.exp(-0.5))
 
 
 def test_the_gap_to_the_sampler_is_in_probabilities():
