@@ -67,11 +67,14 @@ class SimDisk:
         self.published: set[str] = set()
         """Every sidecar whose name has been durable: its shard must never be made again."""
         self.made_again: list[str] = []
+        self.commits: dict[str, bytes] = {}
+        """Every commit whose name has been durable: history, which nothing may change or work on again."""
+        self.rewritten: list[str] = []
 
     def second_writer(self, name: str) -> "SimDisk":
         """The same disk as another process sees it, without faults."""
         other = SimDisk(self.rng, writer=name)
-        other.root, other.published, other.made_again = self.root, self.published, self.made_again
+        other._share(self)
         return other
 
     # What the machine may die in
@@ -129,8 +132,8 @@ class SimDisk:
                 _set(where.durable, name, target)
                 if changes in where.changes:
                     where.changes.remove(changes)
-                if where is names and target is not None and _SIDECAR.match(name):
-                    self.published.add(os.path.join(path, name))
+                if where is names and isinstance(target, File):
+                    self._became_durable(os.path.join(path, name), name, target)
 
     def rename(self, source: str, target: str) -> None:
         self._plain_step("rename", target)
@@ -222,12 +225,19 @@ class SimDisk:
 
     # Crashing
 
-    def after_crash(self, faults: Faults | None = None, *, writer: str) -> "SimDisk":
-        """The disk as the next process finds it."""
-        _crash(self.root, self.rng)
-        survivor = SimDisk(self.rng, faults, writer=writer)
-        survivor.root, survivor.published, survivor.made_again = self.root, self.published, self.made_again
+    def after_crash(
+        self, faults: Faults | None = None, *, writer: str, rng: Random | None = None
+    ) -> "SimDisk":
+        """The disk as the next process finds it. `rng`: what decides from now on."""
+        rng = rng or self.rng
+        _crash(self.root, rng)
+        survivor = SimDisk(rng, faults, writer=writer)
+        survivor._share(self)
         return survivor
+
+    def _share(self, disk: "SimDisk") -> None:
+        self.root, self.published, self.made_again = disk.root, disk.published, disk.made_again
+        self.commits, self.rewritten = disk.commits, disk.rewritten
 
     def _step(self, operation: str, path: str) -> bool:
         """Count an operation that writes content; True if the machine dies in the middle of it."""
@@ -270,8 +280,16 @@ class SimDisk:
         if line.get("event") == "making":
             folder = "genesis" if line["iteration"] < 0 else f"{line['iteration']:05d}"
             sidecar = f"iterations/{folder}/{line['stage']}-{line['shard']:04d}-{line['key'][:16]}.json"
-            if sidecar in self.published:
+            # (An evaluation that closes a run is filed under the iteration before it, after that one's commit.)
+            history = f"iterations/{folder}/commit.json" in self.commits and line["stage"] != "evaluate"
+            if sidecar in self.published or history:
                 self.made_again.append(sidecar)
+
+    def _became_durable(self, path: str, name: str, file: File) -> None:
+        if _SIDECAR.match(name):
+            self.published.add(path)
+        if name == "commit.json" and self.commits.setdefault(path, file.content) != file.content:
+            self.rewritten.append(path)
 
     def _torn(self, data: bytes) -> bytes:
         return data[: self.rng.randrange(len(data) + 1)]

@@ -35,10 +35,11 @@ STATS = {
 
 
 class ScriptedEngine:
-    def __init__(self, disk: Disk, *, inexact: bool = False) -> None:
+    def __init__(self, disk: Disk, *, inexact: int | None = None) -> None:
         self.disk = disk
         self.inexact = inexact
-        """Updates done by this process give other weights than another process's would (a GPU)."""
+        """Where given, updates done by this process give other weights than another process's would (a GPU)."""
+        self.reference = False
         self.weights: str | None = None
         self.steps = 0
         self.die_in: int | None = None
@@ -57,7 +58,7 @@ class ScriptedEngine:
     def start(self) -> None: ...
 
     def close(self) -> None:
-        self.weights = None
+        self.weights, self.reference = None, False
 
     def create(self, request: CreateModel) -> None:
         raise NotImplementedError
@@ -81,6 +82,7 @@ class ScriptedEngine:
     def open(self, request: Open) -> Fingerprint:
         self._call()
         if request.state == "reference":
+            self.reference = True
             return Fingerprint(policy_sha256="", optimizer_sha256="", optimizer_steps=0)
         if request.checkpoint is None:
             self.weights, self.steps = sha256_of("first weights"), 0
@@ -100,13 +102,14 @@ class ScriptedEngine:
         for address in request.rows:
             rng = Random(sha256_of([held.policy_sha256, address.seed]))
             ids = [rng.randrange(100) for _ in range(rng.randrange(1, 4))]
-            answer = rng.choice("01")
+            question = prompts[address.group_id]["question"]
+            working, answer = rng.choice([f"{question}{total}" for total in "0123"]), rng.choice("01")
             rows.append(
                 {
                     "group_id": address.group_id,
                     "sample_index": address.sample_index,
                     "prompt_id": prompts[address.group_id]["prompt_id"],
-                    "completion": f"<think>1+1=2</think><answer>{answer}</answer>",
+                    "completion": f"<think>{working}</think><answer>{answer}</answer>",
                     "token_ids": ids,
                     "completion_mask": [True] * len(ids),
                     "sampler_logprobs": [-rng.random() for _ in ids],
@@ -122,8 +125,10 @@ class ScriptedEngine:
 
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
         self._call()
+        assert self.reference if request.state == "reference" else self.weights, f"{request.state} is not loaded"
+        rng = Random(self.weights if request.state == "policy" else "reference")
         rollouts = self._read(request.rollouts)
-        column = [[-1.0] * len(ids) for ids in rollouts["token_ids"].to_list()]
+        column = [[-rng.random() for _ in ids] for ids in rollouts["token_ids"].to_list()]
         frame = rollouts.select("group_id", "sample_index")
         self._write(
             request.output, frame.with_columns(pl.Series(request.column, column, dtype=pl.List(pl.Float32)))
@@ -135,9 +140,11 @@ class ScriptedEngine:
         self.updates.append(self.weights)
         paths = [request.prompts, *request.rollouts, request.advantages, *request.logprobs]
         inputs = [sha256_of(self.disk.read(path).hex()) for path in paths]
-        salt = id(self) if self.inexact else 0
-        self.weights = sha256_of([self.weights, inputs, request.seed, asdict(request.optimizer), salt])
-        self.steps += 1
+        algorithm = asdict(request.algorithm)
+        algorithm.pop("advantage")
+        parts = [inputs, request.seed, asdict(request.optimizer), algorithm, request.off_policy, self.inexact]
+        self.weights = sha256_of([self.weights, *parts])
+        self.steps += request.algorithm.ppo_epochs
         held = self.held
         assert held is not None
         return UpdateResult(fingerprint=held, stats=dict(STATS))
@@ -154,7 +161,7 @@ class ScriptedEngine:
             self.die_in -= 1
             if self.die_in < 0:
                 self.die_in = None
-                self.weights = None
+                self.close()
                 raise EngineDied("scripted death")
 
     def _read(self, path: str) -> pl.DataFrame:

@@ -9,7 +9,6 @@ import polars as pl
 from flows.iteration import advance
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
-from schemas.records import IterationState
 from tasks.calling import direct
 from tasks.opening import Surroundings, close_run, open_run
 from tasks.run import RawData, Run
@@ -34,8 +33,8 @@ CONFIG: dict[str, Any] = {
 
 
 class SimClock:
-    def __init__(self) -> None:
-        self.time = 0.0
+    def __init__(self, began: float = 0.0) -> None:
+        self.time = began
 
     def now(self) -> float:
         self.time += 1.0
@@ -68,21 +67,25 @@ class Machine:
     config: RunConfig = field(default_factory=lambda: RunConfig.model_validate(CONFIG))
     starts: int = 0
     engines: list[ScriptedEngine] = field(default_factory=list)
+    run_id: str = "sim"
+    base: str = "."
+    began: float = 0.0
+    """What the clock says when the machine is first started."""
 
     def surroundings(self, disk: SimDisk, *, die_in: int | None = None, inexact: bool = False) -> Surroundings:
         self.starts += 1
         start = self.starts
 
         def engine(_: Any) -> ScriptedEngine:
-            made = ScriptedEngine(disk, inexact=inexact)
+            made = ScriptedEngine(disk, inexact=start if inexact else None)
             made.die_in = die_in
             self.engines.append(made)
             return made
 
         return Surroundings(
             disk=disk,
-            base=".",
-            clock=SimClock(),
+            base=self.base,
+            clock=SimClock(self.began),
             lease=lambda: SimLease(start),
             engine=engine,
             sources=sources,
@@ -90,16 +93,16 @@ class Machine:
             reporter=Silent(),
         )
 
-    def run(self, disk: SimDisk, **faults: Any) -> tuple[Run, str | None]:
-        """A process from its start to its end."""
-        run, state = open_run(self.surroundings(disk, **faults), "sim", self.config)
+    def run(
+        self, disk: SimDisk, *, limit: int | None = None, amend: RunConfig | None = None, **faults: Any
+    ) -> tuple[Run, str | None]:
+        """A process from its start to its end. `amend`: the config that it changes the run to."""
+        around = self.surroundings(disk, **faults)
+        run, state = open_run(around, self.run_id, amend or self.config, amend=amend is not None)
         try:
-            return run, self.advance(run, state)
+            return run, advance(run, state, direct(run), limit=limit)
         finally:
             close_run(run)
-
-    def advance(self, run: Run, state: IterationState | None) -> str | None:
-        return advance(run, state, direct(run))
 
 
 def sources(config: RunConfig) -> dict[str, RawData]:
@@ -115,6 +118,11 @@ def sources(config: RunConfig) -> dict[str, RawData]:
         return RawData(frame=frame, sha256=sha256_of(frame.to_dict(as_series=False)))
 
     return {"train": rows("train", 5), "evaluation": rows("evaluation", 2)}
+
+
+def config_with(**changes: Any) -> RunConfig:
+    """The simulation's config with other sections."""
+    return RunConfig.model_validate({**CONFIG, **changes})
 
 
 def undisturbed(seed: int = 0) -> tuple[SimDisk, Run]:
