@@ -108,8 +108,8 @@ def _order_warnings(config: RunConfig) -> list[str]:
     if advantage.lambda_process < highest:
         return []
     return [
-        f"algorithm.advantage.lambda_process is {advantage.lambda_process}: from {highest:.3f} on, in groups of {group}, "
-        "a correct rollout with a low process score can rank below a wrong one. Use a smaller weight to rule that out."
+        f"algorithm.advantage.lambda_process is {advantage.lambda_process}: from {highest:.3f} on, in groups of "
+        f"{group}, a correct rollout with a low process score can rank below a wrong one. Use a smaller weight."
     ]
 
 
@@ -118,8 +118,8 @@ def _constant_warnings(config: RunConfig) -> list[str]:
     if constant is None or constant == longest:
         return []
     return [
-        f"algorithm.loss_norm_constant is {constant}, but sampling.max_completion_length is {longest}: Dr. GRPO divides "
-        "by the longest completion allowed, so the loss is off by their ratio."
+        f"algorithm.loss_norm_constant is {constant}, but sampling.max_completion_length is {longest}: Dr. GRPO "
+        "divides by the longest completion allowed, so the loss is off by their ratio."
     ]
 
 

@@ -57,7 +57,8 @@ def _built(
     filled = _filled(kind, raw)
     faults += [fault for text in overrides if (fault := _override(filled, kind, text))]
     checked = check_fields(filled, kind)
-    faulty = {fault.field for fault in checked.faults}
+    # Where the kind is in doubt, so is all of the section.
+    faulty = {fault.field[:-1] if fault.field[-1:] == ("kind",) else fault.field for fault in checked.faults}
     faults += checked.faults
     if checked.config is not None:
         found = cross_faults(checked.config) if isinstance(checked.config, RunConfig) else []

@@ -12,15 +12,16 @@ The written rules:
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
 from schemas.canonical import canonical_json
-from schemas.config import ChainsSource, DataSource, FileSource, RunConfig
+from schemas.config import ChainsSource, Columns, DataSource, FileSource, RunConfig
 from schemas.filechecks import resolve
 from tasks.rowfaults import FaultyRow, RowFaults, answer_of, id_of, prompt_of
 from tasks.rowfiles import Row, named_rows
@@ -79,9 +80,9 @@ def _file(source: FileSource, base: Path, split: str) -> _Rows:
     rows: _Rows = []
     places: list[str] = []
     for row in named_rows(path, names, skip=source.skip, take=source.take):
-        found = list(_valid(row, source, faults))
-        rows += found
-        places += [row.place] * len(found)
+        if (valid := _valid(row, columns, faults)) is not None:
+            rows.append(valid)
+            places.append(row.place)
     if not rows and not faults:
         taken = f" after the {source.skip} that data.{split}.skip leaves out" if source.skip else ""
         raise DataError(f"data.{split}: {path} has no rows{taken}. Training needs one at least: name another file.")
@@ -90,33 +91,28 @@ def _file(source: FileSource, base: Path, split: str) -> _Rows:
     return rows
 
 
-def _valid(row: Row, source: FileSource, faults: RowFaults) -> Iterator[tuple[str, str, bool, str]]:
-    """The row, if it has no fault; else each of its faults is added."""
+def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, bool, str] | None:
+    """The row; None if it has faults, each of which is added."""
     if row.fault is not None:
         faults.add(row.fault, row.place)
-        return
-    columns, before = source.columns, len(faults)
-    prompt, is_messages, answer, name = "", False, "", str(row.number)
-    missing = [column for column in (columns.prompt, columns.reference_answer, columns.prompt_id) if column
-               and column not in row.values]  # fmt: skip
-    for column in missing:
-        faults.add(f"no column {column!r}", row.place, hint=f"The columns are {', '.join(row.columns) or 'none'}.")
-    checks = (columns.prompt, columns.reference_answer, columns.prompt_id)
-    for part, column in zip(("prompt", "reference_answer", "prompt_id"), checks, strict=True):
-        if column is None or column in missing:
+        return None
+    parts: list[tuple[str, str, Callable[[Any], Any]]] = [
+        ("prompt", columns.prompt, prompt_of),
+        ("reference_answer", columns.reference_answer, answer_of),
+    ]
+    if columns.prompt_id is not None:
+        parts.append(("prompt_id", columns.prompt_id, id_of))
+    found: dict[str, Any] = {"prompt_id": str(row.number)}
+    before = len(faults)
+    for part, column, reader in parts:
+        if column not in row.values:
+            faults.add(f"no column {column!r}", row.place, hint=f"The columns are {', '.join(row.columns) or 'none'}.")
             continue
         try:
-            match part:
-                case "prompt":
-                    prompt, is_messages = prompt_of(row.values[column])
-                case "reference_answer":
-                    answer = answer_of(row.values[column])
-                case _:
-                    name = id_of(row.values[column])
+            found[part] = reader(row.values[column])
         except FaultyRow as fault:
             faults.add(f"{part} {fault}", row.place)
-    if len(faults) == before:
-        yield name, prompt, is_messages, answer
+    return None if len(faults) > before else (found["prompt_id"], *found["prompt"], found["reference_answer"])
 
 
 def _check_together(rows: _Rows, places: list[str], faults: RowFaults, *, conflicts: bool) -> None:

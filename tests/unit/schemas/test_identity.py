@@ -115,7 +115,13 @@ def test_no_field_is_named_that_does_not_exist() -> None:
         {"scorer": {"kind": "equation_lines"}},
         {"scorer": None},
         {"algorithm": {"advantage": {"kind": "grpo"}}},
-        {"algorithm": {"advantage": {"kind": "papo"}, "loss_agg_mode": "seq-mean-token-sum-norm", "loss_norm_constant": 9}},
+        {
+            "algorithm": {
+                "advantage": {"kind": "papo"},
+                "loss_agg_mode": "seq-mean-token-sum-norm",
+                "loss_norm_constant": 9,
+            }
+        },
         {"evaluation": None},
         {"data": {**CONFIG["data"], "evaluation": None}},
         {"data": {**CONFIG["data"], "train": {"kind": "chains"}}},
