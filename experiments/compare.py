@@ -53,7 +53,9 @@ def main(experiment: Experiment, arguments: Sequence[str]) -> None:
     models = {seed: _cold_start(experiment, seed, places) for seed in seeds}
     jobs = [(label, seed) for label in experiment.methods for seed in seeds]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        found = dict(zip(jobs, pool.map(lambda job: _train(experiment, *job, models[job[1]], places), jobs), strict=True))
+        found = dict(
+            zip(jobs, pool.map(lambda job: _train(experiment, *job, models[job[1]], places), jobs), strict=True)
+        )
     DOCS.mkdir(parents=True, exist_ok=True)
     record = [{"method": label, "seed": seed, "figures": figures} for (label, seed), figures in found.items()]
     (DOCS / f"{experiment.name}.json").write_text(json.dumps(record, indent=1) + "\n")
@@ -101,7 +103,9 @@ def figures_of(folder: Path) -> Figures:
 
 def _measured(summary: Mapping[str, Any]) -> dict[str, float]:
     prefix = "evaluation/"
-    return {name.removeprefix(prefix): float(value or 0.0) for name, value in summary.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): float(value or 0.0) for name, value in summary.items() if name.startswith(prefix)
+    }
 
 
 def _draw(experiment: Experiment, found: Mapping[tuple[str, int], Figures], seeds: Sequence[int]) -> None:

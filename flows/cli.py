@@ -172,3 +172,7 @@ def failures() -> Iterator[None]:
 def main() -> None:
     """The `papo` command."""
     app()
+
+
+if __name__ == "__main__":
+    main()

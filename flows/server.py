@@ -52,6 +52,7 @@ CLIENT_SETTINGS = {
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     # The terminal belongs to the run; Prefect says the same things in its UI.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
     # Two tries and an end: a server that went away must not hold a finished run for minutes.
     "PREFECT_CLIENT_MAX_RETRIES": "2",
     "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",
@@ -170,7 +171,7 @@ def _start(home: Path, port: int | None, deadline: float, start_seconds: float) 
         keeper = subprocess.Popen(
             [sys.executable, "-P", "-m", "flows.server_keeper", str(home), str(port)],
             env={**server_environment(home), "PYTHONPATH": str(Path(__file__).resolve().parents[1])},
-            stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
+            cwd=home, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     while time.monotonic() < deadline:
         if keeper.poll() is not None:

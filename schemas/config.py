@@ -36,6 +36,7 @@ class Columns(Section):
     prompt: str = "prompt"
     """Text, or a list of chat messages {role, content}."""
     reference_answer: str = "answer"
+    """Text, or a JSON number, which counts as it is spelled."""
     prompt_id: str | None = None
     """None: the row's number in the file."""
 
@@ -47,6 +48,7 @@ class FileSource(Section):
     path: Annotated[str, OPERATIONAL]
     """Where; what it holds enters keys as a hash."""
     columns: Columns = Columns()
+    """Which column holds what."""
     skip: int = Field(default=0, ge=0)
     """Rows left out at the start of the file."""
     take: int | None = Field(default=None, ge=1)
@@ -58,8 +60,11 @@ class ChainsSource(Section):
 
     kind: Literal["chains"] = "chains"
     task: ChainTask = ChainTask()
+    """Which problems."""
     count: int = Field(default=4096, ge=1)
+    """How many."""
     split: Literal["train", "heldout"] = "train"
+    """The two never share a problem."""
     seed: int = 0
     """Of the problems; apart from the run's seed, so that runs of several seeds see the same data."""
 
@@ -69,8 +74,11 @@ DataSource = Annotated[FileSource | ChainsSource, Field(discriminator="kind")]
 
 class DataConfig(Section):
     train: DataSource
+    """Rows that iterations draw from."""
     evaluation: DataSource | None = None
+    """Held-out rows, all used at each evaluation; null: no evaluation."""
     prompt: PromptFormat = PromptFormat()
+    """How a row becomes the policy's prompt."""
     shuffle: bool = True
     """A new order each epoch, addressed by (seed, epoch); false: the file's order."""
     overlong_prompts: Literal["fail", "drop"] = "fail"
@@ -83,6 +91,7 @@ class ModelConfig(Section):
     cold_start: Annotated[str | None, OPERATIONAL] = None
     """An SFT config file: its model is trained first, once, and reused by content. One of the two must be given."""
     trust_remote_code: bool = False
+    """Run code that the model folder brings along. Leave it off unless you have read that code."""
 
 
 class SamplingConfig(Section):
@@ -91,17 +100,22 @@ class SamplingConfig(Section):
     temperature: float = Field(default=1.0, ge=0.0)
     """Of training rollouts; log-probs of policy and reference are taken at it too."""
     max_prompt_length: int = Field(default=512, ge=1)
+    """Tokens, counted after the template, when the data is prepared."""
     max_completion_length: int = Field(default=512, ge=1)
+    """Tokens, the end token included; a completion that reaches it without one is truncated."""
     keep_special_tokens: tuple[str, ...] = ()
     """Special tokens that stay in the completion's text (they are otherwise left out of what rewards see)."""
 
 
 class RewardConfig(Section):
     outcome: OutcomeReward
+    """The verifier."""
     format_weight: float = Field(default=0.0, ge=0.0)
     """Weight of the format reward in outcome_reward; correctness never depends on it."""
     format: FormatReward = FormatReward()
+    """Checks the form of the whole completion."""
     accuracy_scale: float = 1.0
+    """See accuracy_offset."""
     accuracy_offset: float = 0.0
     """outcome_reward = scale · accuracy + offset + format_weight · format; 2 and -1 give DAPO's ±1."""
 
@@ -114,18 +128,24 @@ class EvaluationConfig(Section):
     samples: int = Field(default=1, ge=1)
     """Completions per held-out prompt; accuracy is their mean (avg@k)."""
     shard_size: int = Field(default=256, ge=1)
+    """Rows sampled in one batch."""
     sound_threshold: Annotated[float, OPERATIONAL] = 0.7
     """A right answer with a process score at or above it is reported as sound."""
 
 
 class EngineConfig(Section):
     dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of weights and activations; log-probs are float32 always."""
     shard_size: int = Field(default=128, ge=1)
     """Rows sampled in one batch: one shard, one artifact, one ledger row."""
     threads: int = Field(default=1, ge=1)
+    """Of each rank, on a CPU: part of the identity, since sums depend on it."""
     device: Annotated[Literal["auto", "cpu", "cuda"], OPERATIONAL] = "auto"
+    """auto: CUDA where there is one."""
     ranks: Annotated[int, OPERATIONAL] = Field(default=1, ge=1)
+    """Processes that share the update."""
     zero_stage: Annotated[Literal[0, 1, 2, 3], OPERATIONAL] = 0
+    """DeepSpeed's partitioning of optimizer state (1), gradients (2) and parameters (3)."""
     micro_batch_size: Annotated[int, OPERATIONAL] = Field(default=64, ge=1)
     """Rows in one forward and backward; lower it when memory runs out."""
 
@@ -141,6 +161,7 @@ class StopConfig(Section):
     """When a run ends before its horizon, with the reason in its record."""
 
     target_accuracy: float | None = None
+    """Held-out accuracy to reach."""
     all_truncated: int = Field(default=3, ge=1)
     """Iterations in a row with every completion cut off at the limit."""
     non_finite: int = Field(default=3, ge=1)
@@ -151,27 +172,42 @@ class TrackingConfig(Section):
     mlflow: str = "auto"
     """auto: a database beside the runs; off; or a tracking URI."""
     experiment: str = "papo"
+    """MLflow's name for a set of runs."""
 
 
 class RunConfig(Section):
     """One training run."""
 
     seed: int = 0
+    """Of data order, sampling and mini-batches: every draw is a function of it and of the draw's address."""
     iterations: Annotated[int, HORIZON] = Field(default=60, ge=1)
+    """How many the run is to have; more may be asked for later."""
     prompts_per_iteration: int = Field(default=16, ge=1)
+    """Groups drawn an iteration; times sampling.num_generations, the rollouts of a batch."""
     data: DataConfig
+    """What is trained and evaluated on."""
     model: ModelConfig
+    """The first policy."""
     sampling: SamplingConfig = SamplingConfig()
+    """How rollouts are drawn."""
     reward: RewardConfig
+    """The outcome reward."""
     scorer: Annotated[ProcessScorer, Field(discriminator="kind")] | None = None
     """Makes process scores; needed by algorithms that use them."""
     algorithm: Algorithm = PAPO
+    """Credit, loss and aggregation."""
     optimizer: OptimizerSettings = OptimizerSettings()
+    """AdamW and its schedule."""
     engine: EngineConfig = EngineConfig()
+    """The process group that samples and learns."""
     evaluation: EvaluationConfig | None = EvaluationConfig()
+    """When and how the held-out prompts are sampled; null or no data.evaluation: never."""
     checkpoint: Annotated[CheckpointConfig, OPERATIONAL] = CheckpointConfig()
+    """How often the whole state is saved, and what is kept."""
     stop: Annotated[StopConfig, HORIZON] = StopConfig()
+    """When the run ends before its horizon."""
     tracking: Annotated[TrackingConfig, OPERATIONAL] = TrackingConfig()
+    """Where MLflow is."""
     on_inexact_replay: Annotated[Literal["correct", "stop"], OPERATIONAL] = "correct"
     """When a replayed update does not give the recorded weights (a GPU, another machine): go on in a new recorded
     lineage with the stored rollouts as off-policy data, or stop."""

@@ -23,8 +23,11 @@ class FilePairs(Section):
     path: Annotated[str, OPERATIONAL]
     """Where; what it holds enters the identity as a hash."""
     columns: PairColumns = PairColumns()
+    """Which column holds what."""
     skip: int = Field(default=0, ge=0)
+    """Rows left out at the start of the file."""
     take: int | None = Field(default=None, ge=1)
+    """Rows used after those; null: all that follow."""
 
 
 class ChainsPairs(Section):
@@ -32,10 +35,13 @@ class ChainsPairs(Section):
 
     kind: Literal["chains"] = "chains"
     task: ChainTask = ChainTask()
+    """Which problems."""
     count: int = Field(default=16384, ge=1)
+    """How many pairs."""
     mixture: dict[Style, float] | None = None
     """Share of each style; None: the task's own mixture."""
     seed: int = 0
+    """Of the problems and traces."""
 
 
 PairSource = Annotated[FilePairs | ChainsPairs, Field(discriminator="kind")]
@@ -45,6 +51,7 @@ class Phase(Section):
     share: float = Field(default=1.0, gt=0.0)
     """Of the steps, relative to the other phases'."""
     data: PairSource
+    """The pairs of this phase."""
 
 
 class ModelFolder(Section):
@@ -52,13 +59,18 @@ class ModelFolder(Section):
     path: Annotated[str, OPERATIONAL]
     """A local Hugging Face folder of a causal LM."""
     trust_remote_code: bool = False
+    """Run code that the model folder brings along."""
 
 
 class SftEngine(Section):
     dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of weights and activations."""
     threads: int = Field(default=1, ge=1)
+    """Of the process, on a CPU."""
     device: Annotated[Literal["auto", "cpu", "cuda"], OPERATIONAL] = "auto"
+    """auto: CUDA where there is one."""
     micro_batch_size: Annotated[int, OPERATIONAL] = Field(default=64, ge=1)
+    """Rows in one forward and backward."""
 
 
 class SftConfig(Section):
@@ -67,16 +79,23 @@ class SftConfig(Section):
     name: Annotated[str, OPERATIONAL] = Field(default="sft", pattern=r"^[A-Za-z0-9._-]+$")
     """Begins the name of the model's folder."""
     seed: int = 0
+    """Of the order of the pairs."""
     model: Annotated[TinyModel | ModelFolder, Field(discriminator="kind")] = TinyModel()
+    """What is trained: a tiny model from nothing, or a folder."""
     prompt: PromptFormat = PromptFormat()
+    """How a row becomes the model's prompt."""
     phases: tuple[Phase, ...] = Field(min_length=1)
     """One after the other (a curriculum)."""
     steps: int = Field(default=350, ge=1)
+    """Optimizer steps in all."""
     batch_size: int = Field(default=64, ge=1)
+    """Pairs a step."""
     optimizer: OptimizerSettings = OptimizerSettings(
         learning_rate=1e-5, schedule="cosine", warmup_steps=50, final_ratio=0.1
     )
+    """AdamW and its schedule, which ends with the last step."""
     engine: SftEngine = SftEngine()
+    """The process that learns."""
 
     @property
     def identity(self) -> dict[str, Any]:

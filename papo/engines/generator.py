@@ -117,7 +117,8 @@ def _decode(
         temperature=request.temperature,
         tick=lambda positions: tick(positions * request.batch_rows, total),
     )
-    with torch.inference_mode():
+    # Not inference_mode: ZeRO 3 gathers the weights inside, and a later backward pass could not use those tensors.
+    with torch.no_grad():
         # Position ids are counted by `generate` from the attention mask: padding has none.
         sequences = model.module.generate(
             padded.to(device),

@@ -171,7 +171,7 @@ class Learner:
             self._optimizer.micro_step_id = -1
         elif self._stage == 3:
             self._optimizer._overflow_clean_up(1.0)
-            self._optimizer.micro_step_id = -1
+            self._optimizer.micro_step_id = 0
 
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
         basic = self.engine.basic_optimizer

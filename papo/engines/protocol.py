@@ -22,13 +22,19 @@ class OptimizerSettings:
     """AdamW and its learning-rate schedule, a pure function of the optimizer-step count (no scheduler object to lose)."""
 
     learning_rate: float = 1e-6
+    """At the top of the schedule."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """Decay of the first and second moment."""
     eps: float = 1e-8
+    """Added to the root of the second moment."""
     weight_decay: float = 0.0
+    """Decoupled, as in AdamW."""
     max_grad_norm: float | None = 1.0
     """Global L2 norm that gradients are clipped to; None: not clipped, still measured."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Shape of the decay after the warm-up."""
     warmup_steps: int = 0
+    """Optimizer steps over which the rate rises linearly from 0."""
     schedule_steps: int | None = None
     """Optimizer steps over which linear and cosine decay; the schedule's own length, apart from `iterations`."""
     final_ratio: float = 0.0
@@ -41,12 +47,19 @@ class TinyModel:
 
     kind: Literal["tiny_qwen2"] = "tiny_qwen2"
     hidden_size: int = 64
+    """Width."""
     layers: int = 2
+    """Transformer blocks."""
     heads: int = 4
+    """Attention heads."""
     kv_heads: int = 2
+    """Key and value heads, which groups of attention heads share."""
     intermediate_size: int = 176
+    """Width inside the MLP."""
     initializer_range: float = 0.08
+    """Standard deviation of the first weights; the usual 0.02 learns far more slowly at this size."""
     seed: int = 0
+    """Of the first weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +78,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a learner's state hashes to: sorted tensors (name, dtype, shape, bytes), buffers included, moments apart."""
+    """What a learner's state hashes to: tensors sorted by name (with dtype, shape, bytes), buffers too, moments apart."""
 
     policy_sha256: str
     optimizer_sha256: str
@@ -87,7 +100,9 @@ class PromptFormat:
     chat: Literal["auto", "always", "never"] = "auto"
     """auto: the tokenizer's chat template where it has one and the row is messages, or the model is a chat model."""
     system: str | None = None
+    """System message put before the chat; null: the template's own."""
     prefix: str = ""
+    """See suffix."""
     suffix: str = ""
     """Text put before and after each plain prompt (instructions such as "put the answer in \\boxed{}")."""
 

@@ -27,7 +27,7 @@ def score_rollouts(
     found: list[list[float]] = [[] for _ in examples]
     for number, batch in enumerate(batches):
         tokens = token_batch([examples[row] for row in batch.rows], width=batch.width, device=device)
-        with torch.inference_mode():
+        with torch.no_grad():
             table = score_completions(module, tokens, temperature=request.temperature).logprobs.tolist()
         for row, cells in zip(batch.rows, table, strict=True):
             found[row] = cells[: len(examples[row].completion)]

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import torch
 from transformers.utils.logging import disable_progress_bar
 
@@ -87,25 +88,20 @@ class Worker:
 
     def generate(self, request: protocol.Generate) -> None:
         learner, fingerprint = self._policy("generate")
-        with learner.whole_parameters():
-            if self._rank == 0:
-                frame = generate(learner.model, request, policy_sha256=fingerprint.policy_sha256, tick=self._tick)
-                frame.write_parquet(request.output)
+        if self._takes_part:
+            frame = generate(learner.model, request, policy_sha256=fingerprint.policy_sha256, tick=self._tick)
+            self._write(frame, request.output)
 
     def logprobs(self, request: protocol.Logprobs) -> None:
         if request.state == "policy":
-            learner, _ = self._policy("logprobs")
-            gathered, module = learner.whole_parameters(), learner.engine.module
+            module = self._policy("logprobs")[0].engine.module
+        elif self._reference is None:
+            raise EngineError('no reference is open: open(state="reference") first.')
         else:
-            if self._reference is None:
-                raise EngineError('no reference is open: open(state="reference") first.')
-            gathered, module = None, self._reference.module
-        with gathered or torch.no_grad():
-            if self._rank == 0:
-                frame = score_rollouts(
-                    module, request, micro_batch_size=self._settings.micro_batch_size, tick=self._tick
-                )
-                frame.write_parquet(request.output)
+            module = self._reference.module
+        if self._takes_part:
+            size = self._settings.micro_batch_size
+            self._write(score_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
 
     def update(self, request: protocol.Update) -> protocol.UpdateResult:
         learner, _ = self._policy("update")
@@ -127,6 +123,15 @@ class Worker:
 
     def export(self, folder: str) -> None:
         self._policy("export")[0].export(Path(folder))
+
+    @property
+    def _takes_part(self) -> bool:
+        """Whether this rank computes what only rank 0 writes: with ZeRO 3 each layer needs every rank's part of it."""
+        return self._rank == 0 or self._settings.zero_stage == 3
+
+    def _write(self, frame: pl.DataFrame, path: str) -> None:
+        if self._rank == 0:
+            frame.write_parquet(path)
 
     def _policy(self, verb: str) -> tuple[Learner, protocol.Fingerprint]:
         if self._learner is None or self._fingerprint is None:

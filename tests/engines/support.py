@@ -131,14 +131,14 @@ def write_pairs(host: EngineHost, model: Path, folder: Path, count: int = 40) ->
         {
             "prompt": [prompt for prompt, _ in rows],
             "completion": [completion for _, completion in rows],
-            "style": ["concise" if "think>\n" not in completion and "=" in completion else "guess" for _, completion in rows],
+            "style": [
+                "concise" if "think>\n" not in completion and "=" in completion else "guess" for _, completion in rows
+            ],
         }
     ).write_parquet(folder / "pairs.parquet")
     path = folder / "sft.parquet"
     host.tokenize_pairs(
-        TokenizePairs(
-            model=str(model), rows=str(folder / "pairs.parquet"), format=PromptFormat(), output=str(path)
-        )
+        TokenizePairs(model=str(model), rows=str(folder / "pairs.parquet"), format=PromptFormat(), output=str(path))
     )
     return path
 

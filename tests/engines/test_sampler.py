@@ -8,7 +8,9 @@ from papo.engines.sampler import AddressedSampler, GumbelNoise
 from papo.seeding import gumbel_noise, seed_for
 
 
-def drawn(logits: torch.Tensor, seeds: torch.Tensor, *, temperature: float = 1.0, position: int = 0) -> AddressedSampler:
+def drawn(
+    logits: torch.Tensor, seeds: torch.Tensor, *, temperature: float = 1.0, position: int = 0
+) -> AddressedSampler:
     sampler = AddressedSampler(seeds, width=3, temperature=temperature, tick=lambda _: None)
     ids = torch.zeros((len(seeds), 3 + position), dtype=torch.int64)
     sampler.chosen = sampler(ids, logits.expand(len(seeds), -1)).argmax(-1)  # type: ignore[attr-defined]

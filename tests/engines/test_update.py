@@ -102,7 +102,9 @@ def test_bug_019_a_loss_of_zero_with_a_gradient_is_a_normal_step(batch: Batch) -
         token_ids=pl.lit([6, 7, 8, 1], dtype=pl.List(pl.Int32)),
         completion_mask=pl.lit([True] * 4),
         sampler_logprobs=pl.lit([-3.0] * 4, dtype=pl.List(pl.Float32)),
-    ).rewrite(token_ids=pl.concat_list(pl.col("sample_index") + 6, pl.lit(7), pl.lit(8), pl.lit(1)).cast(pl.List(pl.Int32)))
+    ).rewrite(
+        token_ids=pl.concat_list(pl.col("sample_index") + 6, pl.lit(7), pl.lit(8), pl.lit(1)).cast(pl.List(pl.Int32))
+    )
     before = batch.bench.host.held
     result = batch.update([1.0, -1.0] * 8)
     assert abs(result.stats["loss"]) < 1e-6
@@ -159,9 +161,9 @@ def test_bug_001_a_batch_without_any_row_is_reported_as_empty(batch: Batch) -> N
 
 
 def test_masked_tokens_leave_loss_and_divisor(batch: Batch) -> None:
-    masked = batch.rewrite(
-        completion_mask=pl.col("completion_mask").list.eval(pl.int_range(pl.len()) < 2),
-    ).update(CREDIT)
+    masked = batch.rewrite(completion_mask=pl.col("completion_mask").list.eval(pl.int_range(pl.len()) < 2)).update(
+        CREDIT
+    )
     assert masked.stats["tokens"] == int(batch.frame["token_ids"].list.len().clip(upper_bound=2).sum())
 
 
@@ -179,9 +181,7 @@ def test_the_order_of_rows_and_files_changes_no_bit(batch: Batch) -> None:
 def test_token_advantages_take_the_place_of_the_row_s(batch: Batch) -> None:
     whole = batch.update(CREDIT)
     batch.bench.open()
-    by_token = [
-        [credit] * length for credit, length in zip(CREDIT, batch.frame["token_ids"].list.len(), strict=True)
-    ]
+    by_token = [[credit] * length for credit, length in zip(CREDIT, batch.frame["token_ids"].list.len(), strict=True)]
     path = batch.folder / "by_token.parquet"
     frame = pl.read_parquet(support.write_advantages(batch.frame, path, [9.0] * 16))
     frame.with_columns(token_advantages=pl.Series(by_token, dtype=pl.List(pl.Float64))).write_parquet(path)

@@ -1,5 +1,6 @@
 """A schedule of faults as a function of a seed: the run is started again and again under them, then once without."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +38,12 @@ def ended(disk: SimDisk) -> Ended:
         ledger=disk.read("ledger.jsonl"),
         frames={path: disk.read(path) for path in paths},
     )
+
+
+def operation_at(pattern: str) -> int:
+    """The number of the first operation of an undisturbed run that looks like this."""
+    log = undisturbed()[0].log
+    return next(number for number, line in enumerate(log, start=1) if re.match(pattern, line))
 
 
 def run_schedule(
