@@ -225,9 +225,7 @@ class SimDisk:
 
     # Crashing
 
-    def after_crash(
-        self, faults: Faults | None = None, *, writer: str, rng: Random | None = None
-    ) -> "SimDisk":
+    def after_crash(self, faults: Faults | None = None, *, writer: str, rng: Random | None = None) -> "SimDisk":
         """The disk as the next process finds it. `rng`: what decides from now on."""
         rng = rng or self.rng
         _crash(self.root, rng)

@@ -130,9 +130,7 @@ class ScriptedEngine:
         rollouts = self._read(request.rollouts)
         column = [[-rng.random() for _ in ids] for ids in rollouts["token_ids"].to_list()]
         frame = rollouts.select("group_id", "sample_index")
-        self._write(
-            request.output, frame.with_columns(pl.Series(request.column, column, dtype=pl.List(pl.Float32)))
-        )
+        self._write(request.output, frame.with_columns(pl.Series(request.column, column, dtype=pl.List(pl.Float32))))
 
     def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
         self._call()

@@ -18,10 +18,7 @@ from tests.simulation.engine import ScriptedEngine
 CONFIG: dict[str, Any] = {
     "iterations": 3,
     "prompts_per_iteration": 2,
-    "data": {
-        "train": {"kind": "chains", "count": 5},
-        "evaluation": {"kind": "chains", "count": 2, "split": "heldout"},
-    },
+    "data": {"train": {"kind": "chains", "count": 5}, "evaluation": {"kind": "chains", "count": 2, "split": "heldout"}},
     "model": {"path": "somewhere"},
     "sampling": {"num_generations": 2, "max_prompt_length": 16, "max_completion_length": 4},
     "reward": {"outcome": {"kind": "answer_match"}},
