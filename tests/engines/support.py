@@ -1,5 +1,6 @@
 """A tiny run's worth of frames for the engine tests, and short ways to ask an engine for things."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def sample(host: EngineHost, prompts: Path, output: Path, **changes: Any) -> pl.
     return pl.read_parquet(output)
 
 
-def write_advantages(rollouts: pl.DataFrame, path: Path, values: list[float | None] | None = None) -> Path:
+def write_advantages(rollouts: pl.DataFrame, path: Path, values: Sequence[float | None] | None = None) -> Path:
     credit = [1.0 if index % 2 else -0.5 for index in range(rollouts.height)] if values is None else values
     rollouts.select("group_id", "sample_index").with_columns(
         pl.Series("advantage", credit, dtype=pl.Float64),

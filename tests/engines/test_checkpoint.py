@@ -85,7 +85,7 @@ def test_weights_that_the_architecture_needs_may_not_be_missing(bench: Bench, tm
 def test_fingerprints_see_one_bit_of_a_parameter_and_of_a_buffer() -> None:
     from papo.engines.learner import module_fingerprint
 
-    module = torch.nn.Linear(3, 2)
+    module: Any = torch.nn.Linear(3, 2)
     module.register_buffer("inv_freq", torch.ones(2), persistent=False)
     seen = {module_fingerprint(module).policy_sha256}
     with torch.no_grad():

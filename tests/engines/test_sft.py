@@ -58,9 +58,9 @@ def test_each_pass_over_a_phase_visits_every_row_once() -> None:
     request = support.sft_request(Path("r"), first=0, count=12, total=12, batch_size=5)
     pools = [[10, 11, 12, 13], list(range(10))]
     steps = [batch_rows(request, pools, step) for step in range(12)]
-    concise = sum(steps[:6], [])
+    concise = [row for step in steps[:6] for row in step]
     assert sorted(concise[:4]) == sorted(concise[4:8]) == [10, 11, 12, 13]
-    rest = sum(steps[6:], [])
+    rest = [row for step in steps[6:] for row in step]
     assert sorted(rest[:10]) == sorted(rest[10:20]) == list(range(10))
     assert rest[:10] != rest[10:20]
 

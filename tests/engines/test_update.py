@@ -1,6 +1,7 @@
 """Optimizer steps on stored rows, against a plain torch loop and against themselves."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class Batch:
         return replace(self, frame=frame)
 
     def update(
-        self, credit: list[float | None] | None = None, *, files: tuple[Path, ...] = (), **changes: Any
+        self, credit: Sequence[float | None] | None = None, *, files: tuple[Path, ...] = (), **changes: Any
     ) -> UpdateResult:
         advantages = support.write_advantages(self.frame, self.folder / "advantages.parquet", credit)
         request = support.update_request(self.bench.prompts, self.rollouts, advantages, **changes)
@@ -191,7 +192,7 @@ def test_token_advantages_take_the_place_of_the_row_s(batch: Batch) -> None:
 
 def test_bug_033_a_list_that_is_not_one_entry_a_token_is_refused(batch: Batch) -> None:
     short = batch.rewrite(sampler_logprobs=pl.col("sampler_logprobs").list.head(2))
-    with pytest.raises(DataError, match="sampler_logprobs of rollout .* has not one entry a token"):
+    with pytest.raises(DataError, match=r"sampler_logprobs of rollout .* has not one entry a token"):
         short.update(CREDIT)
 
 
@@ -207,7 +208,7 @@ def test_every_row_is_used_exactly_ppo_epochs_times() -> None:
     steps = list(mini_batches(request, 10))
     assert [len(step) for step in steps] == [4, 4, 2] * 3
     for epoch in range(3):
-        assert sorted(sum(steps[3 * epoch : 3 * epoch + 3], [])) == list(range(10))
+        assert sorted(row for step in steps[3 * epoch : 3 * epoch + 3] for row in step) == list(range(10))
     assert steps[:3] != steps[3:6]
     assert steps == list(mini_batches(request, 10))
     assert steps != list(mini_batches(replace(request, seed=6), 10))
@@ -237,12 +238,12 @@ def test_bug_024_old_logprobs_of_other_weights_are_noticed_before_any_step(batch
     old = batch.old_logprobs()
     moved = pl.read_parquet(old).with_columns(pl.col("old_logprobs").list.eval(pl.element().shift(1, fill_value=-1.0)))
     moved.write_parquet(old)
-    with pytest.raises(EngineError, match="importance ratio is off 1 by .* nothing was trained"):
+    with pytest.raises(EngineError, match=r"importance ratio is off 1 by .* nothing was trained"):
         batch.update(CREDIT, logprobs=(old,))
     batch.bench.open()
+    hot = batch.folder / "hot.parquet"
+    support.write_logprobs(batch.bench.host, batch.bench.prompts, batch.rollouts, hot, temperature=1.1)
     with pytest.raises(EngineError, match="importance ratio"):
-        hot = batch.folder / "hot.parquet"
-        support.write_logprobs(batch.bench.host, batch.bench.prompts, batch.rollouts, hot, temperature=1.1)
         batch.update(CREDIT, logprobs=(hot,))
 
 
