@@ -149,9 +149,11 @@ def _manifest(run: Run, folder: str) -> CheckpointManifest | None:
 
 
 def _fault(run: Run, folder: str, manifest: CheckpointManifest) -> str | None:
-    chain = {commit.sha256 for commit in run.commits}
-    if manifest.commit_sha256 not in chain:
+    commit = next((commit for commit in run.commits if commit.sha256 == manifest.commit_sha256), None)
+    if commit is None:
         return "it was made after a commit that is not in this run"
+    if manifest.lineage == commit.lineage and manifest.state != commit.state:
+        return "its manifest names another state than the commit that it was made after"
     for name, (sha256, size) in manifest.files.items():
         path = os.path.join(folder, name)
         if not run.disk.exists(path):

@@ -3,7 +3,7 @@
 from papo.engines.protocol import Update
 from papo.errors import StoreError
 from papo.seeding import seed_for
-from schemas.records import Fingerprint, FrameRef, Updated
+from schemas.records import Fingerprint, FrameRef, LedgerEntry, Updated
 from tasks.run import Run
 
 UPDATE_VERSION = 1
@@ -33,14 +33,17 @@ def recorded(run: Run, version: int) -> Updated:
     """The record of the update that took the policy from `version` to the next."""
     if run.pending is not None and run.pending.iteration == version:
         return run.pending
-    entry = next(entry for entry in run.commits[version + 1].entries if entry.stage == "update")
+    entries = run.commits[version + 1].entries
+    entry = next(entry for entry in entries if entry.stage == "update")
     update = run.store.recorded_update(version, entry.key)
-    if update is None or update.output_sha256 != entry.output_sha256:
-        raise StoreError(
-            f"The record of iteration {version}'s update ({entry.key[:16]}…) is missing or not what was committed, so it "
-            "cannot be replayed. Restore it from a copy of the run directory, or start a new run."
-        )
-    return update
+    if update is not None:
+        inputs = {entry.frame_ref for entry in entries if entry.path is not None}
+        if LedgerEntry.of(update) == entry and inputs.issuperset(update.inputs):
+            return update
+    raise StoreError(
+        f"The record of iteration {version}'s update (update-0000-{entry.key[:16]}.json) is missing or not what was "
+        "committed, so it cannot be replayed. Restore it from a copy of the run directory, or start a new run."
+    )
 
 
 def replay(run: Run, update: Updated, *, off_policy: bool) -> Fingerprint:

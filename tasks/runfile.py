@@ -6,6 +6,7 @@ import yaml
 from pydantic import ValidationError
 
 from papo.errors import ConfigError, Damaged, DataError
+from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from schemas.records import Record
 from tasks.disk import Disk
@@ -46,9 +47,17 @@ def read_run_file(disk: Disk) -> RunFile | None:
     if not disk.exists(PATH):
         return None
     try:
-        return RunFile.model_validate(yaml.safe_load(disk.read(PATH)))
-    except (yaml.YAMLError, ValidationError) as error:
+        fields = yaml.safe_load(disk.read(PATH))
+        said = fields.pop("sha256", None) if isinstance(fields, dict) else None
+        run_file = RunFile.model_validate(fields)
+    except (yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
         raise Damaged(f"{PATH} cannot be read ({error}). Restore it from a copy of the run directory.") from None
+    if said != _sha256(run_file):
+        raise Damaged(
+            f"{PATH} is not what papo wrote: its sha256 does not fit the rest. It is a record and not edited by hand: "
+            "restore it from a copy of the run directory, then change fields by papo resume --set or --amend."
+        )
+    return run_file
 
 
 def create_run_file(disk: Disk, run_file: RunFile) -> RunFile:
@@ -63,7 +72,13 @@ def write_run_file(disk: Disk, run_file: RunFile) -> None:
 
 
 def _encode(run_file: RunFile) -> bytes:
-    return yaml.safe_dump(run_file.model_dump(mode="json"), sort_keys=False).encode()
+    fields = {**run_file.model_dump(mode="json"), "sha256": _sha256(run_file)}
+    return yaml.safe_dump(fields, sort_keys=False).encode()
+
+
+def _sha256(run_file: RunFile) -> str:
+    # Over the configs as they were written, so that a field which a later papo adds changes nothing here.
+    return sha256_of(run_file.model_dump(mode="json"))
 
 
 def epoch(config: RunConfig, *, since: int) -> ConfigEpoch:
