@@ -1,0 +1,96 @@
+"""When a run stops by itself, and that it says why."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from papo.engines.protocol import Generate, Progress, Update, UpdateResult
+from schemas.records import Commit
+from tasks.stopping import stop_reason
+from tests.simulation.engine import STATS, ScriptedEngine
+from tests.simulation.world import config_with
+from tests.unit.tasks.bench import Bench
+
+
+def with_summaries(commits: list[Commit], *summaries: dict[str, Any]) -> list[Commit]:
+    return [commits[-1].model_copy(update={"summary": summary}) for summary in summaries]
+
+
+CUT, WHOLE = {"truncated_ratio": 1.0}, {"truncated_ratio": 0.99}
+SKIPPED = {"update/skipped_steps": 1, "update/optimizer_steps": 0}
+PARTLY = {"update/skipped_steps": 1, "update/optimizer_steps": 1}
+
+
+@pytest.mark.parametrize(
+    ("summaries", "reason"),
+    [
+        ([CUT, CUT], None),
+        ([CUT, CUT, WHOLE], None),
+        ([CUT, WHOLE, CUT, CUT], None),
+        ([WHOLE, CUT, CUT, CUT], "all_truncated: every completion of the last 3 iterations"),
+        ([SKIPPED, SKIPPED], None),
+        ([SKIPPED, SKIPPED, PARTLY], None),
+        ([SKIPPED] * 3, "non_finite: no optimizer step of the last 3 iterations"),
+        ([{"evaluation/accuracy": 0.89}], None),
+        ([{"evaluation/accuracy": 0.9}], "target_accuracy: held-out accuracy 0.900 has reached 0.9"),
+        ([{"evaluation/accuracy": 0.95}, {}], None),
+    ],
+)
+def test_bug_040_a_run_stops_for_a_reason(done: Bench, summaries: list[dict], reason: str | None) -> None:
+    config = config_with(stop={"target_accuracy": 0.9, "all_truncated": 3, "non_finite": 3})
+    found = stop_reason(config, with_summaries(done.commits, *summaries))
+    assert found is None if reason is None else str(found).startswith(reason)
+
+
+class Rambling(ScriptedEngine):
+    """Never ends an answer."""
+
+    def generate(self, request: Generate, progress: Progress | None = None) -> None:
+        super().generate(request, progress)
+        self._write(request.output, self._read(request.output).with_columns(pl.lit("length").alias("finish_reason")))
+
+
+def test_bug_040_a_run_of_cut_answers_stops_and_stays_stopped(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", config_with(iterations=9, stop={"all_truncated": 2}))
+    for _ in range(2):
+        reason = bench.run(engine=lambda _: Rambling(bench.disk))
+        assert reason is not None
+        assert reason.startswith("all_truncated")
+        assert "papo resume --amend sampling.max_completion_length" in reason
+        assert len(bench.commits) == 3, "the genesis and the two iterations that were allowed"
+    assert [commit.summary.get("truncated_ratio") for commit in bench.commits[1:]] == [1.0, 1.0]
+
+
+class NotFinite(ScriptedEngine):
+    """Skips every step, as a learner does whose loss is not a number."""
+
+    def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
+        held = self.held
+        assert held is not None
+        return UpdateResult(
+            fingerprint=held, stats={**STATS, "loss": float("nan"), "optimizer_steps": 0, "skipped_steps": 1}
+        )
+
+
+def test_a_streak_of_steps_without_finite_numbers_stops_the_run(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", config_with(iterations=9, stop={"non_finite": 2}))
+    reason = bench.run(engine=lambda _: NotFinite(bench.disk))
+    assert reason is not None
+    assert reason.startswith("non_finite")
+    commits = bench.commits
+    assert len(commits) == 3
+    assert len({commit.state.policy.fingerprint for commit in commits}) == 1, "the weights were left as they were"
+    assert commits[-1].summary["update/loss"] is None, "a number that is not finite has no place in a record"
+
+
+def test_a_target_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", config_with(stop={"target_accuracy": 0.001}, evaluation={"every": 1}))
+    reason = bench.run()
+    assert reason is None or reason.startswith("target_accuracy")
+    reached = next(n for n, c in enumerate(bench.commits) if (c.summary.get("evaluation/accuracy") or 0) > 0)
+    assert len(bench.commits) == reached + 1
+    bench.config = config_with(evaluation={"every": 1})
+    assert bench.run() is None
+    assert len(bench.commits) == 4, "the horizon, since nothing stops it any more"
