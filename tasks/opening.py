@@ -84,12 +84,12 @@ def _open(
         keep_model(disk, files)
         run_file = create_run_file(disk, run_file)
     else:
-        sources = around.sources(run_file.config_at(0))
-        check_sources(
-            run_file, {split: raw.sha256 for split, raw in sources.items()}, named_sources(run_file.config_at(0))
-        )
         head = commits[-1].iteration if commits else -1
         amended = run_file if config is None else with_config(run_file, config, head=head, amend=amend)
+        # By the config that now holds: a file may have moved, as long as its rows are the same.
+        sources = around.sources(amended.latest)
+        hashes = {split: raw.sha256 for split, raw in sources.items()}
+        check_sources(run_file, hashes, named_sources(amended.latest))
         if amended != run_file:
             write_run_file(disk, amended)
             run_file = amended

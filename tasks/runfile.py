@@ -1,5 +1,6 @@
 """`run.yaml`: what a run is. The resolved config, as epochs where it was amended, its model and its data's hashes."""
 
+import json
 from typing import Any
 
 import yaml
@@ -13,6 +14,10 @@ from tasks.disk import Disk
 from tasks.publish import create_once, replace
 
 PATH = "run.yaml"
+
+
+SPENT = ("data.train", "data.evaluation", "data.prompt", "data.overlong_prompts", "sampling.max_prompt_length")
+"""Fields that only the genesis reads."""
 
 
 class ConfigEpoch(Record):
@@ -90,18 +95,26 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
     """The run under `config` from the next iteration (`head` + 1) on.
 
     What is operational, and the horizon, may change freely. Raises ConfigError where an identity field differs and
-    this is not an amendment, naming each such field.
+    this is not an amendment, naming each such field, and where a field is amended that was used up at the start.
     """
     now = run_file.config_at(head + 1)
     if config == now:
         return run_file
     changed = differences(now.identity, config.identity)
+    spent = [name for name, _, _ in changed if name.startswith(SPENT)]
+    if config.model != run_file.latest.model:
+        spent.append("model")
+    if spent and (amend or not changed):
+        raise ConfigError(
+            f"{', '.join(spent)} cannot be changed for run {run_file.run_id}: its data was prepared and its first "
+            "policy loaded when it began. Start another run (--run-id NAME)."
+        )
     if changed and not amend:
         lines = "\n".join(f"  {name}: {was!r} in the run, {now_!r} now" for name, was, now_ in changed)
         raise ConfigError(
             f"Run {run_file.run_id} exists with another config:\n{lines}\n"
             "Start another run (--run-id NAME), or change it from the next iteration on, as a recorded amendment: "
-            f"papo resume {run_file.run_id} --amend {changed[0][0]}={changed[0][2]}"
+            f"papo resume {run_file.run_id} --amend {changed[0][0]}={json.dumps(changed[0][2])}"
         )
     kept = [epoch_ for epoch_ in run_file.epochs if epoch_.since <= head or epoch_.since == 0]
     if not changed:
@@ -119,8 +132,8 @@ def check_sources(run_file: RunFile, now: dict[str, str], named: dict[str, str])
     for split, sha256 in run_file.sources.items():
         if now.get(split) != sha256:
             raise DataError(
-                f"data.{split} ({named.get(split, 'source')}) has changed since run {run_file.run_id} began: it hashes to "
-                f"{str(now.get(split))[:16]}… and was {sha256[:16]}… then. Restore the file, or start a new run on the "
+                f"data.{split} ({named.get(split, 'source')}) has changed since run {run_file.run_id} began: it hashes "
+                f"to {str(now.get(split))[:16]}… and was {sha256[:16]}… then. Restore the file, or start a new run on the "
                 "new data (--run-id NAME)."
             )
 

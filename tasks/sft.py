@@ -23,6 +23,7 @@ from papo.engines.protocol import (
 )
 from papo.errors import DataError
 from schemas.canonical import canonical_json, sha256_of
+from schemas.filechecks import resolve
 from schemas.sft import ChainsPairs, FilePairs, SftConfig
 from tasks.disk import LocalDisk
 from tasks.publish import TEMPORARY, publish_folder, sweep, temporary
@@ -54,7 +55,7 @@ def train_model(
     `base`: the folder that relative paths in the config are relative to.
     """
     pairs = [pairs_of(phase.data, base) for phase in config.phases]
-    source = None if isinstance(config.model, TinyModel) else (base / config.model.path)
+    source = None if isinstance(config.model, TinyModel) else resolve(config.model.path, base)
     key = sft_key(config, pairs, base_sha256=_folder_sha256(source) if source else None)
     models.mkdir(parents=True, exist_ok=True)
     disk, name = LocalDisk(models), f"{config.name}-{key[:12]}"
@@ -94,7 +95,7 @@ def pairs_of(source: FilePairs | ChainsPairs, base: Path) -> pl.DataFrame:
         rows = source.task.sft_rows(source.seed, source.count, source.mixture)
         frame = pl.DataFrame(rows, schema={"prompt": pl.String, "completion": pl.String}, orient="row")
         return frame.with_columns(is_messages=pl.lit(False))
-    path = base / source.path
+    path = resolve(source.path, base)
     names = (source.columns.prompt, source.columns.completion)
     found: list[dict[str, Any]] = []
     faults: list[str] = []

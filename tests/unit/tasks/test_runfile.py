@@ -84,7 +84,6 @@ def test_horizon_and_operation_may_change_at_any_resume() -> None:
         iterations=99,
         engine={"micro_batch_size": 1},
         checkpoint={"every": 2},
-        model={"path": "elsewhere"},
         data={"train": {"kind": "file", "path": "moved.jsonl"}},
     )
 
@@ -93,6 +92,19 @@ def test_horizon_and_operation_may_change_at_any_resume() -> None:
     assert len(changed.epochs) == 1
     assert changed.config_at(0) == longer
     assert changed.epochs[0].config_sha256 == begun.epochs[0].config_sha256
+
+
+@pytest.mark.parametrize(
+    ("amend", "parts", "named"),
+    [
+        (False, {"model": {"path": "elsewhere"}}, "model"),
+        (True, {"sampling": {"max_prompt_length": 7}}, "sampling.max_prompt_length"),
+        (True, {"data": {"train": {"kind": "file", "path": "rows.jsonl", "take": 3}}}, "data.train.take"),
+    ],
+)
+def test_what_the_start_used_up_is_refused(amend: bool, parts: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=f"{named} cannot be changed for run x"):
+        with_config(run_file(), config(**parts), head=4, amend=amend)
 
 
 def test_another_identity_is_refused_with_each_field() -> None:
