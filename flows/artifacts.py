@@ -4,6 +4,7 @@ Published by a thread that takes the newest state and leaves out what came befor
 training nothing; what could not be shown is counted and ends up as one event in the run's own journal.
 """
 
+import json
 import re
 import threading
 from collections import deque
@@ -91,7 +92,8 @@ class Artifacts:
         self._put(client, "links", "markdown", self._links)
         self._put(client, "progress", "progress", self._percent)
         if self._rows:
-            self._put(client, "iterations", "table", list(self._rows))
+            # As the UI wants it: a table is JSON in a string.
+            self._put(client, "iterations", "table", json.dumps(list(self._rows)))
 
     def _put(self, client: SyncPrefectClient, name: str, kind: str, content: Any) -> None:
         if name in self._made:

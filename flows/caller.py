@@ -1,6 +1,6 @@
 """Who called the training flow: what cannot be a flow parameter, and what must survive a failed bookkeeping."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,6 +20,8 @@ class Caller:
     """How the flow's body ended, whatever Prefect made of it."""
     error: BaseException | None = None
     """What the body raised."""
+    on_end: Callable[[], None] = lambda: None
+    """Told when the body is over, however it ended, and only bookkeeping is left."""
 
 
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)

@@ -5,8 +5,11 @@ success with a warning.
 """
 
 import os
+import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from flows.build import Places, open_from
@@ -16,6 +19,9 @@ from flows.reporters import Live
 from flows.server import server
 from tasks.calling import direct as direct_calls
 from tasks.tracking import tracked
+
+BOOKKEEPING_SECONDS = 20.0
+AGAIN_SECONDS = 5.0
 
 
 def launch(
@@ -36,9 +42,10 @@ def launch(
     reporter.message("Starting the Prefect server, or finding the one that runs …")
     with server(places.runs) as found:
         reporter.message(found.message)
-        if found.url is None:
+        train = None if found.url is None else _flow(reporter)
+        if train is None:
             return _without_prefect(config, limit=limit, reporter=reporter, places=places, **given)
-        return _with_prefect(config, Caller(reporter=reporter, places=places), limit=limit, **given)
+        return _with_prefect(train, config, Caller(reporter=reporter, places=places), limit=limit, **given)
 
 
 def _without_prefect(config: str | None, *, limit: int | None, reporter: Live, places: Places, **given: Any) -> Ended:
@@ -47,19 +54,54 @@ def _without_prefect(config: str | None, *, limit: int | None, reporter: Live, p
         return conduct(run, state, direct_calls(run), reporter=reporter, limit=limit)
 
 
-def _with_prefect(config: str | None, by: Caller, **given: Any) -> Ended:
-    # Only now: Prefect reads the server's address when it is imported.
-    from flows.train import train  # noqa: PLC0415
+def _flow(reporter: Live) -> Callable[..., Any] | None:
+    try:
+        # Only now: Prefect reads the server's address when it is imported, and settings of its own from many places.
+        from flows.train import train  # noqa: PLC0415
+    except Exception as error:
+        reporter.message(f"No Prefect for this run: it cannot be imported ({type(error).__name__}: {error}).")
+        return None
+    return train
 
-    with calling(by):
-        try:
+
+def _with_prefect(train: Callable[..., Any], config: str | None, by: Caller, **given: Any) -> Ended:
+    try:
+        with calling(by), bounded_bookkeeping(by):
             train(config=config, **given)
-        except BaseException as error:
-            if by.ended is None:
-                raise by.error or error from None
-            by.reporter.message(f"The run is whole, but Prefect could not record its end ({type(error).__name__}).")
+    except BaseException as error:
+        if by.ended is None:
+            raise by.error or error from None
+        by.reporter.message(f"The run is whole, but Prefect could not record its end ({type(error).__name__}).")
     assert by.ended is not None, "a body that raised nothing has ended"
     return by.ended
+
+
+class Unrecorded(BaseException):
+    """Prefect still waits for its server; nothing in it may catch this and wait once more."""
+
+
+@contextmanager
+def bounded_bookkeeping(by: Caller) -> Generator[None]:
+    """Once the body is over, give Prefect `BOOKKEEPING_SECONDS` to record it, then interrupt what it waits for."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Unrecorded
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    # Again and again: each interruption makes Prefect try to record that one.
+    by.on_end = lambda: _alarm(BOOKKEEPING_SECONDS, AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        _alarm(0.0, 0.0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def _alarm(seconds: float, interval: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds, interval)
 
 
 def leave_within(seconds: float, code: int) -> None:

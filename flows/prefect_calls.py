@@ -6,10 +6,10 @@ itself, with its state brought back first; a Prefect retry would repeat it on wh
 tags, because a tagged task asks the server for a concurrency slot before it runs: a busy or dead server would fail it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from prefect import task
+from prefect import Task
 from prefect.cache_policies import NO_CACHE
 
 from flows.iteration import Call
@@ -39,7 +39,7 @@ def prefect_call(run: Run) -> Call:
                 # How a run goes on after an inexact replay, and no failure of this task.
                 return change
 
-        made = task(
+        as_task: Callable[[dict[str, Any]], Any] = Task(
             body,
             name=stage.name,
             task_run_name=task_name(stage.name, iteration),
@@ -47,7 +47,8 @@ def prefect_call(run: Run) -> Call:
             cache_policy=NO_CACHE,
             persist_result=False,
             log_prints=False,
-        )(references)
+        )
+        made = as_task(references)
         if isinstance(made, StateChanged):
             raise made
         return made

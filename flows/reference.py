@@ -58,8 +58,8 @@ def _config_page(title: str, command: str, config: type) -> str:
         _HEAD,
         f"# {title}",
         "",
-        f"Read by {command}. A field is part of the run's identity unless it is marked *horizon* or *operational*: those"
-        " may change at any resume. A section that a file gives in part keeps its other defaults.",
+        f"Read by {command}. A field is part of the run's identity unless it is marked *horizon* or *operational*:"
+        " those may change at any resume. A section that a file gives in part keeps its other defaults.",
     ]
     seen: list[type] = []
     queue: list[tuple[str, type]] = [("", config)]

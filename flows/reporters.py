@@ -84,8 +84,8 @@ class TerminalReporter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bars = Progress(
-            SpinnerColumn(), TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            console=console, transient=True,
+            SpinnerColumn(), TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(),
+            TimeElapsedColumn(), console=console, transient=True,
         )  # fmt: skip
         self._run: TaskID | None = None
         self._stage: TaskID | None = None

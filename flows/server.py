@@ -55,6 +55,7 @@ CLIENT_SETTINGS = {
     "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
     # Two tries and an end: a server that went away must not hold a finished run for minutes.
     "PREFECT_CLIENT_MAX_RETRIES": "2",
+    "PREFECT_API_REQUEST_TIMEOUT": "20",
     "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",
 }
 
@@ -83,7 +84,7 @@ class ServerInfo:
 
 
 @contextmanager
-def server(runs: Path, *, port: int | None = None, start_seconds: float = START_SECONDS) -> Generator[ServerInfo]:
+def server(runs: Path, *, port: int = 0, start_seconds: float = START_SECONDS) -> Generator[ServerInfo]:
     """Find or start the server, and name it in this process's environment. Enter before `prefect` is imported.
 
     A server that cannot be had is no error: `url` is None then, and `reason` says why.
@@ -148,7 +149,7 @@ def _given(url: str) -> ServerInfo:
     return ServerInfo(kind="given", url=url)
 
 
-def _managed(home: Path, use: int, port: int | None, start_seconds: float) -> ServerInfo:
+def _managed(home: Path, use: int, port: int, start_seconds: float) -> ServerInfo:
     """The server of this folder, started if need be. One process at a time looks and starts."""
     deadline = time.monotonic() + start_seconds
     starting = os.open(home / STARTING, os.O_RDWR | os.O_CREAT, 0o644)
@@ -163,7 +164,7 @@ def _managed(home: Path, use: int, port: int | None, start_seconds: float) -> Se
         os.close(starting)
 
 
-def _start(home: Path, port: int | None, deadline: float, start_seconds: float) -> ServerInfo:
+def _start(home: Path, port: int, deadline: float, start_seconds: float) -> ServerInfo:
     port = _free_port(port)
     url = f"http://127.0.0.1:{port}/api"
     log = home / LOG
@@ -211,18 +212,15 @@ def _answers(url: str, *, ours: bool = True) -> bool:
         return False
 
 
-def _free_port(wanted: int | None) -> int:
-    for port in (wanted, 0):
-        if port is None:
-            continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
-    raise OSError("no free loopback port")
+def _free_port(wanted: int) -> int:
+    """`wanted` if it is free, else any; 0: any."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def _lock(descriptor: int, kind: int, deadline: float) -> bool:

@@ -42,6 +42,8 @@ def train(
         if isinstance(error, Interrupted):
             return Cancelled(message=f"{error}; the next start goes on from the last commit")
         raise
+    finally:
+        by.on_end()
     return {"state": by.ended.state, "iteration": by.ended.iteration, "reason": by.ended.reason}
 
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def value(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen, slotted, keyword-only dataclass that pydantic builds strictly (an unknown field is an error)."""
+    """Make `cls` a frozen, slotted, keyword-only dataclass in which an unknown field is an error to pydantic."""
     # Read by pydantic when the class is a field of the run config; a plain dict keeps pydantic out of `papo`.
     cls.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}  # type: ignore[attr-defined]  # a marker pydantic looks up by name
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)

@@ -15,7 +15,7 @@ class Record(BaseModel):
 
 
 class FrameRef(Record):
-    """A published artifact: where it is, what it hashes to and which stage made it. Only these cross a task's border."""
+    """A published artifact: where it is, what it hashes to, which stage made it. Only these cross a task's border."""
 
     stage: str
     version: int
@@ -39,7 +39,7 @@ class Fingerprint(Record):
 
 
 class Updated(Record):
-    """A replayable stage's result: no artifact, but what the state in memory must hash to, and its inputs to redo it."""
+    """A replayable stage's result: not an artifact, but what memory must hash to, and the inputs to redo it."""
 
     stage: Literal["update"] = "update"
     version: int
@@ -71,7 +71,7 @@ class Cursor(Record):
 
 
 class IterationState(Record):
-    """All that the next iteration is a function of, besides config and data. A checkpoint publishes it with the weights."""
+    """All that the next iteration is a function of, besides config and data. A checkpoint publishes it too."""
 
     policy: LearnerState
     critic: LearnerState | None = None

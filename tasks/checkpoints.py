@@ -181,6 +181,6 @@ def _check_space(run: Run) -> None:
     needed, free = int(max(sizes, default=0) * _SPACE_FACTOR), run.disk.free()
     if free < needed:
         raise DiskFull(
-            f"A checkpoint needs about {needed:,} bytes but {free:,} are free where the run is. Everything published so "
-            "far is safe: free some space, then resume the run."
+            f"A checkpoint needs about {needed:,} bytes but {free:,} are free where the run is. Everything published "
+            "so far is safe: free some space, then resume the run."
         )

@@ -75,7 +75,7 @@ def first_state(run: Run) -> IterationState:
 
 
 def keep_model(disk: Disk, files: dict[str, bytes]) -> None:
-    """Copy the model's config and tokenizer into the run, so that it can be resumed without the folder they are from."""
+    """Copy the model's config and tokenizer into the run, so that it can be resumed without their folder."""
     if disk.exists(MODEL):
         return
     staged = temporary(disk, MODEL)

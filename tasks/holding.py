@@ -148,12 +148,12 @@ def _inexact(run: Run, update: Updated, after: Fingerprint) -> None:
     )
     if policy == "stop":
         raise InexactReplay(
-            f"Replaying the update of iteration {update.iteration} gave weights {after.policy_sha256[:16]}… instead of the "
-            f"recorded {update.after.policy_sha256[:16]}…: another device, thread count or library version. Resume "
+            f"Replaying the update of iteration {update.iteration} gave weights {after.policy_sha256[:16]}… instead of "
+            f"the recorded {update.after.policy_sha256[:16]}…: another device, thread count or library version. Resume "
             "where the run was made, or with on_inexact_replay: correct (a new recorded lineage)."
         )
     run.lineage = run.head.lineage + 1
     run.reporter.message(
-        f"The replay of iteration {update.iteration} is not bit-equal; going on as lineage {run.lineage}, with the stored "
-        "rollouts as off-policy data."
+        f"The replay of iteration {update.iteration} is not bit-equal; going on as lineage {run.lineage}, with the "
+        "stored rollouts as off-policy data."
     )

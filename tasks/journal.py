@@ -1,4 +1,4 @@
-"""What happened when: `events.jsonl` and `metrics.jsonl`. Unchained, for they hold times; MLflow is a copy of the latter.
+"""What happened when: `events.jsonl` and `metrics.jsonl`. Unchained, for they hold times. MLflow copies the latter.
 
 A metrics line may be written again by a later attempt at the same iteration: the last one counts.
 """

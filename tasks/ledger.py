@@ -60,7 +60,7 @@ class Ledger:
         return True
 
     def append(self, commit: Commit) -> None:
-        """Add a commit's rows. Written at their place, not "at the end": a writer that was taken over repeats itself."""
+        """Add a commit's rows. Written at their place, not "at the end": one that was taken over repeats itself."""
         offset = self._size
         rows, self._head = _rows(commit, self._head)
         self._size += len(rows)

@@ -1,4 +1,4 @@
-"""logprobs: the learner's log-probs before the first optimizer step and the reference's, where an algorithm needs them."""
+"""logprobs: the learner's before the first optimizer step, and the reference's, where an algorithm needs them."""
 
 import math
 

@@ -110,8 +110,8 @@ class MlflowCopy:
         if found.lifecycle_stage != "active":
             raise TrackingFault(
                 f"the MLflow experiment {name!r} was deleted, and its name is still taken. Restore it (mlflow "
-                f"experiments restore --experiment-id {found.experiment_id}, with MLFLOW_TRACKING_URI={uri}) or name another: "
-                "--set tracking.experiment=NAME"
+                f"experiments restore --experiment-id {found.experiment_id}, with MLFLOW_TRACKING_URI={uri}) or name "
+                "another: --set tracking.experiment=NAME"
             )
         return found.experiment_id
 

@@ -2,8 +2,8 @@
 
     python -m tasks.mlflow_follower RUN_DIR --uri URI --experiment NAME [--artifacts LOCATION]
 
-Its standard input is a pipe that only its owner holds: `finish STATUS` means that the run has ended, the end of the pipe
-without it that the owner was killed. Either way what is left is copied, for a bounded time, and the process ends.
+Its standard input is a pipe that only its owner holds: `finish STATUS` means that the run has ended, the end of the
+pipe without it that the owner was killed. Either way what is left is copied, for a bounded time, and the process ends.
 """
 
 import argparse
@@ -16,11 +16,14 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.journal import METRICS, read_lines
 from tasks.mlflow_names import digest
 from tasks.tracking_status import TrackingStatus, read_status, write_status
+
+if TYPE_CHECKING:
+    from tasks.mlflow_copy import MlflowCopy
 
 POLL_SECONDS = 1.0
 LONGEST_PAUSE = 30.0
@@ -91,7 +94,7 @@ class Follower:
         self._experiment = experiment
         self._artifacts = artifacts
         self._tail = Tail(run_dir / METRICS)
-        self._copy: Any = None
+        self._copy: MlflowCopy | None = None
         self._failures = 0
         before = read_status(run_dir)
         known = before.mlflow_run_id if before is not None and before.uri == shown(uri) else None
@@ -113,8 +116,7 @@ class Follower:
         """Copy what there is; `end` also closes the MLflow run. A failure is noted and is all there is to it."""
         try:
             self._tail.read()
-            if self._copy is None:
-                self._connect()
+            self._copy = self._copy or self._connect()
             if self._tail.pending:
                 self.status.skipped += self._copy.push(self._tail.pending)
                 self._tail.pending.clear()
@@ -129,7 +131,7 @@ class Follower:
             self._note("degraded", f"{type(error).__name__}: {error}")
         return self._failures == 0
 
-    def _connect(self) -> None:
+    def _connect(self) -> "MlflowCopy":
         if not is_local(self._uri):
             probe(self._uri)
             self.owner.progress()
@@ -138,15 +140,16 @@ class Follower:
 
         self.owner.progress()
         key = digest(f"{socket.gethostname()}:{self._run_dir.resolve()}")
-        self._copy = MlflowCopy(
+        copy = MlflowCopy(
             uri=self._uri, experiment=self._experiment, artifacts=self._artifacts,
             run_yaml=self._run_dir / "run.yaml", key=key, known=self.status.mlflow_run_id,
         )  # fmt: skip
-        self.status.mlflow_run_id = self._copy.run_id
+        self.status.mlflow_run_id = copy.run_id
         if not is_local(self._uri):
-            path = f"#/experiments/{self._copy.experiment_id}/runs/{self._copy.run_id}"
+            path = f"#/experiments/{copy.experiment_id}/runs/{copy.run_id}"
             self.status.run_url = f"{shown(self._uri).rstrip('/')}/{path}"
         self.owner.progress()
+        return copy
 
     def _note(self, state: str, reason: str | None) -> None:
         self.status.state, self.status.reason, self.status.behind = state, reason, len(self._tail.pending)

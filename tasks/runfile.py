@@ -133,8 +133,8 @@ def check_sources(run_file: RunFile, now: dict[str, str], named: dict[str, str])
         if now.get(split) != sha256:
             raise DataError(
                 f"data.{split} ({named.get(split, 'source')}) has changed since run {run_file.run_id} began: it hashes "
-                f"to {str(now.get(split))[:16]}… and was {sha256[:16]}… then. Restore the file, or start a new run on the "
-                "new data (--run-id NAME)."
+                f"to {str(now.get(split))[:16]}… and was {sha256[:16]}… then. Restore the file, or start a new run on "
+                "the new data (--run-id NAME)."
             )
 
 

@@ -26,8 +26,8 @@ def stop_reason(config: RunConfig, commits: Sequence[Commit]) -> str | None:
     skipped = _streak(commits, _without_step)
     if skipped >= config.stop.non_finite:
         return (
-            f"non_finite: no optimizer step of the last {skipped} iterations had a finite loss and gradient; the weights "
-            "are those from before. Lower optimizer.learning_rate or check the rewards"
+            f"non_finite: no optimizer step of the last {skipped} iterations had a finite loss and gradient; the "
+            "weights are those from before. Lower optimizer.learning_rate or check the rewards"
         )
     return None
 

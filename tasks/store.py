@@ -165,7 +165,7 @@ class RunStore:
         return data
 
     def _set_aside(self, sidecar: str, why: str) -> None:
-        # Only the sidecar publishes: without it the artifact is made again, under the same name if it has the same bytes.
+        # Only the sidecar publishes: without it the artifact is made again, under the same name for the same bytes.
         self.disk.rename(sidecar, os.path.join(os.path.dirname(sidecar), f"{why}-{os.path.basename(sidecar)}"))
         self.disk.sync_folder(os.path.dirname(sidecar))
 

@@ -1,6 +1,6 @@
 """GRPO with outcome supervision (DeepSeekMath, arXiv:2402.03300 §4.1.2)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ class Grpo:
     """1 = sample standard deviation (TRL, verl, OpenRLHF, PAPO's code), 0 = population."""
     advantage_eps: float = 1e-6
     """Added to the standard deviation."""
+    token_level: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_normalizer(std_ddof=self.std_ddof, advantage_eps=self.advantage_eps)

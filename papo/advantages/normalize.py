@@ -78,3 +78,31 @@ def check_normalizer(*, std_ddof: int, advantage_eps: float) -> None:
         raise ValueError(f"std_ddof is {std_ddof}: use 1 (sample standard deviation, the field's) or 0 (population).")
     if not 0 <= advantage_eps < np.inf:
         raise ValueError(f"advantage_eps is {advantage_eps}: use a small number that is not negative, such as 1e-6.")
+
+
+def leave_one_out(values: Values, group: Groups, *, where: Mask | None = None) -> Values:
+    """x_i − mean of the group's other kept rows = n/(n−1) · (x_i − mean); 0 where a row is alone or all are equal.
+
+    Kool et al., "Buy 4 REINFORCE samples, get a baseline for free" (2019); RLOO, arXiv:2402.14740.
+    """
+    differences = np.zeros_like(values)
+    for members in _comparable_groups(values, group, _kept(values, where)):
+        count = int(members.sum())
+        differences[members] = (count * values[members] - fsum(values[members])) / (count - 1)
+    return differences
+
+
+def rank_normalize(
+    values: Values, group: Groups, *, where: Mask | None = None, ddof: int = 1, scale: Scale = "group"
+) -> Values:
+    """`group_normalize` of each value's rank in its group, ties at their average rank: only the order matters.
+
+    Mean 0 and standard deviation 1 (no eps: ranks have no tiny spreads); 0 where a group's kept rows are all equal.
+    """
+    ranks = np.full_like(values, np.nan)
+    for members in _comparable_groups(values, group, _kept(values, where)):
+        own = values[members]
+        below = (own[None, :] < own[:, None]).sum(axis=1)
+        level = (own[None, :] == own[:, None]).sum(axis=1)
+        ranks[members] = below + (level + 1) / 2
+    return group_normalize(ranks, group, ddof=ddof, eps=0.0, scale=scale)

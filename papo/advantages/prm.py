@@ -1,6 +1,6 @@
 """The process-reward-only baseline: the PRM's score is the reward, on right and wrong rows alike."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class Prm:
     """1 = sample standard deviation, 0 = population."""
     advantage_eps: float = 1e-6
     """Added to the standard deviation."""
+    token_level: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_normalizer(std_ddof=self.std_ddof, advantage_eps=self.advantage_eps)

@@ -3,7 +3,7 @@
 What PAPO is compared with: a process score that can outgrow the outcome reward takes over (reward hacking).
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Sum:
     """1 = sample standard deviation, 0 = population."""
     advantage_eps: float = 1e-6
     """Added to the standard deviation."""
+    token_level: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_normalizer(std_ddof=self.std_ddof, advantage_eps=self.advantage_eps)

@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 @value
 class OptimizerSettings:
-    """AdamW and its learning-rate schedule, a pure function of the optimizer-step count (no scheduler object to lose)."""
+    """AdamW and its learning rate, a pure function of the optimizer-step count: there is no scheduler object to lose."""
 
     learning_rate: float = 1e-6
     """At the top of the schedule."""
@@ -43,7 +43,7 @@ class OptimizerSettings:
 
 @value
 class TinyModel:
-    """A Qwen2-style policy made from nothing, with the digit-chain vocabulary as its tokenizer: the embedded default."""
+    """A Qwen2-style policy made from nothing, with the digit chains' vocabulary as its tokenizer."""
 
     kind: Literal["tiny_qwen2"] = "tiny_qwen2"
     hidden_size: int = 64
@@ -78,7 +78,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a learner's state hashes to: tensors sorted by name (with dtype, shape, bytes), buffers too, moments apart."""
+    """What a learner's state hashes to: tensors by name (dtype, shape, bytes), buffers included, moments apart."""
 
     policy_sha256: str
     optimizer_sha256: str
