@@ -1,1 +1,1 @@
-"""Experiments: each one command, which trains over seeds and methods and writes figures and curves to docs/experiments."""
+"""Experiments: one command each, which trains over seeds and methods and writes figures to docs/experiments."""

@@ -61,7 +61,8 @@ def farewell(ended: Ended, name: str, places: Places) -> Iterator[str]:
         return
     first, latest = found.first_evaluation, found.latest_evaluation
     if first and latest:
-        yield f"Held-out accuracy {first.accuracy:.3f} → {latest.accuracy:.3f} (n={latest.n}), {found.iteration} iterations."
+        measured = f"{first.accuracy:.3f} → {latest.accuracy:.3f} (n={latest.n})"
+        yield f"Held-out accuracy {measured}, {found.iteration} iterations."
     if ended.state == "stopped":
         yield f"Stopped: {ended.reason}."
     yield f"Run directory   {places.run(name)}  (status: papo status {name})"

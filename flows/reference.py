@@ -8,6 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,11 +47,12 @@ def field_docs(section: type) -> dict[str, str]:
 
 
 def _docs_in(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    body = cast("ast.ClassDef", node).body
-    for field, after in zip(body, body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(after, ast.Expr):
-            if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                yield field.target.id, " ".join(after.value.value.split())
+    for field, after in pairwise(cast("ast.ClassDef", node).body):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, " ".join(text.split())
+            case _:
+                continue
 
 
 def _config_page(title: str, command: str, config: type) -> str:

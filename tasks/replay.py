@@ -54,8 +54,8 @@ def replay(run: Run, update: Updated, *, off_policy: bool) -> Fingerprint:
     if update.version != UPDATE_VERSION:
         raise StoreError(
             f"Iteration {update.iteration} was updated by version {update.version} of the update stage; this is "
-            f"version {UPDATE_VERSION}, which computes other weights. Resume with the papo release that made it until its next "
-            "checkpoint, or start a new run from an export."
+            f"version {UPDATE_VERSION}, which computes other weights. Resume with the papo release that made it until "
+            "its next checkpoint, or start a new run from an export."
         )
     run.reporter.message(f"Replaying the update of iteration {update.iteration} from its stored rollouts.")
     run.journal.event("replayed", iteration=update.iteration, key=update.key)

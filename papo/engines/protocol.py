@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 @value
 class OptimizerSettings:
-    """AdamW and its learning rate, a pure function of the optimizer-step count: there is no scheduler object to lose."""
+    """AdamW and its learning rate, a pure function of the optimizer-step count: no scheduler object can be lost."""
 
     learning_rate: float = 1e-6
     """At the top of the schedule."""
