@@ -61,7 +61,9 @@ def status_of(folder: Path) -> RunStatus | None:
     ended = next((event for event in reversed(events) if event["event"] in ("ended", "opened")), None)
     state, reason = _state(ended, running=running)
     measured = _measured(commits, events)
-    versions = [int(name) for name in disk.names(CHECKPOINTS) if disk.exists(f"{CHECKPOINTS}/{name}/manifest.json")]
+    # A checkpoint that is being written, or that a crash left half written, has a name that is no number.
+    numbers = [name for name in disk.names(CHECKPOINTS) if name.isdecimal()]
+    versions = [int(name) for name in numbers if disk.exists(f"{CHECKPOINTS}/{name}/manifest.json")]
     return RunStatus(
         run_id=run_file.run_id,
         state=state,
