@@ -52,10 +52,13 @@ def main(experiment: Experiment, arguments: Sequence[str]) -> None:
     places = Places(runs=Path("runs") / experiment.name)
     models = {seed: _cold_start(experiment, seed, places) for seed in seeds}
     jobs = [(label, seed) for label in experiment.methods for seed in seeds]
+
+    def trained(job: tuple[str, int]) -> Figures:
+        label, seed = job
+        return _train(experiment, label, seed, models[seed], places)
+
     with ThreadPoolExecutor(max_workers=2) as pool:
-        found = dict(
-            zip(jobs, pool.map(lambda job: _train(experiment, *job, models[job[1]], places), jobs), strict=True)
-        )
+        found = dict(zip(jobs, pool.map(trained, jobs), strict=True))
     DOCS.mkdir(parents=True, exist_ok=True)
     record = [{"method": label, "seed": seed, "figures": figures} for (label, seed), figures in found.items()]
     (DOCS / f"{experiment.name}.json").write_text(json.dumps(record, indent=1) + "\n")
@@ -114,7 +117,7 @@ def _draw(experiment: Experiment, found: Mapping[tuple[str, int], Figures], seed
     for axis, (name, label) in zip(axes[0], experiment.curves.items(), strict=True):
         for number, method in enumerate(experiment.methods):
             runs = [found[method, seed] for seed in seeds]
-            steps = sorted(set.intersection(*(set(run) for run in runs)))
+            steps = _shared_steps(runs)
             values = [[run[step][name] for step in steps] for run in runs]
             axis.plot(steps, [mean(column) for column in zip(*values, strict=True)], color=f"C{number}", label=method)
             for run in values:
@@ -128,7 +131,7 @@ def _draw(experiment: Experiment, found: Mapping[tuple[str, int], Figures], seed
 
 
 def _table(experiment: Experiment, found: Mapping[tuple[str, int], Figures], seeds: Sequence[int]) -> str:
-    steps = sorted(set.intersection(*(set(run) for run in found.values())))
+    steps = _shared_steps(list(found.values()))
     lines = [
         f"# {experiment.title}",
         "",
@@ -143,6 +146,10 @@ def _table(experiment: Experiment, found: Mapping[tuple[str, int], Figures], see
             cells = [_cell([found[method, seed][step][name] for seed in seeds]) for step in steps]
             lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _shared_steps(runs: Sequence[Figures]) -> list[int]:
+    return sorted(step for step in runs[0] if all(step in run for run in runs))
 
 
 def _cell(values: Sequence[float]) -> str:

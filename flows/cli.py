@@ -5,7 +5,7 @@ Exit codes: 0 done, 1 the run failed, 2 bad config or data, 3 stopped early and 
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -157,7 +157,7 @@ def smollm2(folder: Annotated[Path, typer.Argument(help="Where to write the mode
 
 
 @contextmanager
-def failures() -> Iterator[None]:
+def failures() -> Generator[None]:
     """Print an expected error as plain words and exit by its kind; let a bug show its traceback."""
     try:
         yield

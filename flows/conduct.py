@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ def conduct(
 
 
 @contextmanager
-def terminations() -> Iterator[None]:
+def terminations() -> Generator[None]:
     """SIGTERM (a scheduler's cancel) ends the run like Ctrl-C: cleanly, and resumable."""
 
     def interrupt(number: int, frame: Any) -> None:

@@ -50,7 +50,8 @@ def iteration(run: Run, state: IterationState, call: Call) -> IterationState:
     credit = call(advantage, at, state=state, rollouts=rollouts, outcomes=outcomes, scores=scores)
     updated = call(update, at, state=state, prompts=prompts, rollouts=rollouts, logprobs=old, advantages=credit)
     after = after_update(run, state, updated)
-    evaluations = call(evaluate, at, state=after, held_out=run.held_out) if evaluation_due(run, after.iteration) else []
+    held_out_rows = run.held_out if evaluation_due(run, after.iteration) else []
+    evaluations = call(evaluate, at, state=after, held_out=held_out_rows)
     made = [prompts, *rollouts, *outcomes, *scores, *old, credit]
     call(finish, at, after=after, made=made, updated=updated, evaluations=evaluations)
     if checkpoint_due(run, after.iteration):

@@ -5,7 +5,7 @@ Each field has a role. *identity* (unmarked) fields decide what is computed and 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -258,6 +258,6 @@ def _identity(inner: Any, dumped: Any) -> Any:
     if isinstance(inner, BaseModel):
         return identity_of(inner)
     if isinstance(inner, tuple):
-        items: tuple[Any, ...] = inner
+        items = cast("tuple[Any, ...]", inner)
         return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]
     return dumped

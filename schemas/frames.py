@@ -35,7 +35,7 @@ def _same_length(first: str, *others: str) -> pl.Expr:
 
 
 class Frame(pa.DataFrameModel):
-    class Config:
+    class Config(pa.DataFrameModel.Config):
         strict = True
         coerce = False
         ordered = True

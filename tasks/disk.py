@@ -9,7 +9,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -72,7 +72,7 @@ class Disk(Protocol):
 
 
 @contextmanager
-def space_errors(path: str) -> Iterator[None]:
+def space_errors(path: str) -> Generator[None]:
     """Turn the kernel's "no space left" into DiskFull."""
     try:
         yield

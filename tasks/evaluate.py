@@ -26,7 +26,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
     iteration = state.iteration - 1
     config = run.configs(max(iteration, 0))
     settings = config.held_out
-    if settings is None:
+    if settings is None or not held_out:
         return []
     (prompts,) = held_out
     frame = run.store.load(prompts)

@@ -9,9 +9,12 @@ import os
 import socket
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from tasks.clock import Clock
 from tasks.disk import Disk
 
+_LINE = TypeAdapter(dict[str, Any])
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
 
@@ -39,11 +42,9 @@ def read_lines(data: bytes) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for line in data.splitlines():
         try:
-            parsed = json.loads(line)
-        except ValueError:
+            lines.append(_LINE.validate_json(line))
+        except ValidationError:
             continue
-        if isinstance(parsed, dict):
-            lines.append(parsed)
     return lines
 
 

@@ -37,8 +37,8 @@ def recorded(run: Run, version: int) -> Updated:
     entry = next(entry for entry in entries if entry.stage == "update")
     update = run.store.recorded_update(version, entry.key)
     if update is not None:
-        inputs = {entry.frame_ref for entry in entries if entry.path is not None}
-        if LedgerEntry.of(update) == entry and inputs.issuperset(update.inputs):
+        inputs = [made.frame_ref for made in entries if made.path is not None]
+        if LedgerEntry.of(update) == entry and all(ref in inputs for ref in update.inputs):
             return update
     raise StoreError(
         f"The record of iteration {version}'s update (update-0000-{entry.key[:16]}.json) is missing or not what was "

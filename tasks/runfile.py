@@ -1,10 +1,10 @@
 """`run.yaml`: what a run is. The resolved config, as epochs where it was amended, its model and its data's hashes."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from papo.errors import ConfigError, Damaged, DataError
 from schemas.canonical import sha256_of
@@ -18,6 +18,9 @@ PATH = "run.yaml"
 
 SPENT = ("data.train", "data.evaluation", "data.prompt", "data.overlong_prompts", "sampling.max_prompt_length")
 """Fields that only the genesis reads."""
+
+
+_YAML = TypeAdapter(dict[str, Any])
 
 
 class ConfigEpoch(Record):
@@ -52,8 +55,8 @@ def read_run_file(disk: Disk) -> RunFile | None:
     if not disk.exists(PATH):
         return None
     try:
-        fields = yaml.safe_load(disk.read(PATH))
-        said = fields.pop("sha256", None) if isinstance(fields, dict) else None
+        fields = _YAML.validate_python(yaml.safe_load(disk.read(PATH)))
+        said = fields.pop("sha256", None)
         run_file = RunFile.model_validate(fields)
     except (yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
         raise Damaged(f"{PATH} cannot be read ({error}). Restore it from a copy of the run directory.") from None
@@ -142,8 +145,7 @@ def differences(before: Any, after: Any, name: str = "") -> list[tuple[str, Any,
     """(dotted field, before, after) of each leaf that differs."""
     if isinstance(before, dict) and isinstance(after, dict):
         fields: list[tuple[str, Any, Any]] = []
-        left: dict[str, Any] = before
-        right: dict[str, Any] = after
+        left, right = cast("dict[str, Any]", before), cast("dict[str, Any]", after)
         for key in [*left, *(key for key in right if key not in left)]:
             fields += differences(left.get(key), right.get(key), f"{name}.{key}" if name else key)
         return fields

@@ -1,5 +1,6 @@
 """score: give each rollout's reasoning steps their process scores."""
 
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -34,16 +35,17 @@ def score(
                 "outcomes": outcome.sha256 if only_correct else None,
                 "scorer": scorer.version,
             },
-            make=lambda shard=shard, outcome=outcome: process_scores(
-                run.store.load(shard),
-                run.store.load(prompts),
-                run.store.load(outcome),
-                scorer,
-                only_correct=only_correct,
-            ),
+            make=partial(_scored, run, prompts, shard, outcome, scorer, only_correct=only_correct),
         )
         for shard, outcome in zip(rollouts, outcomes, strict=True)
     ]
+
+
+def _scored(
+    run: Run, prompts: FrameRef, shard: FrameRef, outcome: FrameRef, scorer: ProcessScorer, *, only_correct: bool
+) -> pl.DataFrame:
+    load = run.store.load
+    return process_scores(load(shard), load(prompts), load(outcome), scorer, only_correct=only_correct)
 
 
 def scores_only_correct(config: RunConfig) -> bool:
