@@ -16,6 +16,8 @@ class Caller:
 
     reporter: Live = field(default_factory=reporter_for)
     places: Places = field(default_factory=Places)
+    started: bool = False
+    """Whether the flow's body began: before that, Prefect has to be asked whether it may."""
     ended: Ended | None = None
     """How the flow's body ended, whatever Prefect made of it."""
     error: BaseException | None = None

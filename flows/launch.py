@@ -45,7 +45,9 @@ def launch(
         train = None if found.url is None else _flow(reporter)
         if train is None:
             return _without_prefect(config, limit=limit, reporter=reporter, places=places, **given)
-        return _with_prefect(train, config, Caller(reporter=reporter, places=places), limit=limit, **given)
+        by = Caller(reporter=reporter, places=places)
+        ended = _with_prefect(train, config, by, limit=limit, **given)
+        return ended or _without_prefect(config, limit=limit, reporter=reporter, places=places, **given)
 
 
 def _without_prefect(config: str | None, *, limit: int | None, reporter: Live, places: Places, **given: Any) -> Ended:
@@ -64,11 +66,17 @@ def _flow(reporter: Live) -> Callable[..., Any] | None:
     return train
 
 
-def _with_prefect(train: Callable[..., Any], config: str | None, by: Caller, **given: Any) -> Ended:
+def _with_prefect(train: Callable[..., Any], config: str | None, by: Caller, **given: Any) -> Ended | None:
+    """How the run ended, or None if Prefect did not let it begin."""
     try:
         with calling(by), bounded_bookkeeping(by):
             train(config=config, **given)
     except BaseException as error:
+        if not by.started and isinstance(error, Exception):
+            by.reporter.message(
+                f"No Prefect for this run: it did not take the flow run ({type(error).__name__}: {error})."
+            )
+            return None
         if by.ended is None:
             raise by.error or error from None
         by.reporter.message(f"The run is whole, but Prefect could not record its end ({type(error).__name__}).")

@@ -44,6 +44,9 @@ SERVER_SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P7D",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    # sqlite on a busy disk: wait for its lock rather than answer 503.
+    "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
+    "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
 }
 CLIENT_SETTINGS = {
     "DO_NOT_TRACK": "1",
@@ -53,8 +56,6 @@ CLIENT_SETTINGS = {
     # The terminal belongs to the run; Prefect says the same things in its UI.
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
-    # Two tries and an end: a server that went away must not hold a finished run for minutes.
-    "PREFECT_CLIENT_MAX_RETRIES": "2",
     "PREFECT_API_REQUEST_TIMEOUT": "20",
     "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",
 }

@@ -35,6 +35,7 @@ def train(
 ) -> Any:
     """Open the run of `config` (or an existing one, by id), advance it, close it. How it ended, as a small record."""
     by = caller()
+    by.started = True
     try:
         by.ended = _advance(by, config, run_id=run_id, overrides=overrides, limit=limit, amend=amend)
     except BaseException as error:
