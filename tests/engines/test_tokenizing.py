@@ -51,6 +51,13 @@ def test_bug_034_one_begin_token_through_the_template(tmp_path: Path, prompt: An
     assert frame["prompt_text"][0] == "<bos>[system]short[user]what is 2+2?[assistant]"
 
 
+def test_a_template_that_writes_no_begin_token_gets_none(tmp_path: Path) -> None:
+    tokenizer = begin_tokenizer()
+    tokenizer.chat_template = TEMPLATE.removeprefix("{{ bos_token }}")
+    ids = tokenized(tmp_path, tokenizer, ["a"])["prompt_ids"][0].to_list()
+    assert tokenizer.bos_token_id not in ids
+
+
 @pytest.mark.parametrize("text", ["2+2", "<bos>2+2"])
 def test_bug_034_one_begin_token_without_a_template(tmp_path: Path, text: str) -> None:
     tokenizer = begin_tokenizer(template=False)

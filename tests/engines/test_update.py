@@ -124,7 +124,8 @@ def test_bug_019_equal_rewards_are_reported_as_no_signal_and_change_nothing(batc
     assert result.fingerprint == before == batch.bench.host.held
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])
+# The last of them has a finite loss, and a gradient whose norm is not.
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e37])
 def test_bug_104_and_106_a_non_finite_step_changes_nothing_and_the_next_one_works(batch: Batch, bad: float) -> None:
     optimizer = OptimizerSettings(learning_rate=1e-3, warmup_steps=4)
     before = batch.bench.host.held
@@ -177,6 +178,9 @@ def test_the_order_of_rows_and_files_changes_no_bit(batch: Batch) -> None:
     batch.frame[:9].write_parquet(parts[1])
     shuffled = batch.update(credit, files=tuple(parts))
     assert shuffled == straight
+    batch.bench.open()
+    # All rows are in one step, so the order that the seed gives them is none of its business.
+    assert batch.update(credit, seed=99) == straight
 
 
 def test_token_advantages_take_the_place_of_the_row_s(batch: Batch) -> None:
