@@ -46,7 +46,7 @@ def advance(
             places=places,
         )
     except (KeyboardInterrupt, Interrupted) as stop:
-        raise Interrupted(f"{stop or 'Stopped by Ctrl-C'}. Go on with: papo resume {name}") from None
+        raise Interrupted(f"{str(stop) or 'Stopped by Ctrl-C'}. Go on with: papo resume {name}") from None
     except PapoError as error:
         error.args = (f"{error}\nGo on with: papo resume {name}",)
         raise

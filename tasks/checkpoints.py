@@ -111,7 +111,7 @@ def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
 
 def _retain(run: Run) -> None:
     """Remove checkpoints that are not the newest, the best, version 0 or an every-Nth one. Manifest first: a removal
-    that is cut short leaves a folder that nobody takes for a checkpoint."""
+    that is cut short leaves a folder that nobody takes for a checkpoint, and that the next one here completes."""
     keep_every = run.configs(max(run.head.iteration, 0)).checkpoint.keep_every
     whole = {version: _manifest(run, f"{FOLDER}/{version:05d}") for version in _versions(run)}
     known = {version: manifest for version, manifest in whole.items() if manifest is not None}
@@ -120,6 +120,9 @@ def _retain(run: Run) -> None:
         run.disk.remove(f"{folder}/{MANIFEST}")
         run.disk.sync_folder(folder)
         run.disk.remove_tree(folder)
+    for folder in (f"{FOLDER}/{version:05d}" for version in whole):
+        if run.disk.exists(folder) and not run.disk.exists(f"{folder}/{MANIFEST}"):
+            run.disk.remove_tree(folder)
 
 
 def kept_versions(accuracies: dict[int, float | None], *, keep_every: int | None) -> set[int]:
