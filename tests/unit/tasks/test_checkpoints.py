@@ -101,3 +101,14 @@ def test_a_checkpoint_holds_the_state_of_its_commit(done: Bench) -> None:
     held = done.opened(manifests)
     assert held == {version: states[version] for version in held}
     assert {0, 3} <= held.keys()
+
+
+def test_a_removal_that_was_cut_short_is_completed_by_the_next(done: Bench) -> None:
+    """Its manifest is gone, so that nobody would take it for a checkpoint, but it still takes up the room."""
+    debris = done.folder / "checkpoints/00001"
+    debris.mkdir()
+    (debris / "weights.json").write_text("large")
+    done.config = config_with(iterations=4)
+    done.run()
+    assert not debris.exists()
+    assert (done.folder / "checkpoints/00004/manifest.json").exists()
