@@ -48,7 +48,8 @@ def advance(
     except (KeyboardInterrupt, Interrupted) as stop:
         raise Interrupted(f"{str(stop) or 'Stopped by Ctrl-C'}. Go on with: papo resume {name}") from None
     except PapoError as error:
-        error.args = (f"{error}\nGo on with: papo resume {name}",)
+        if error.exit_code != ConfigError.exit_code:
+            error.args = (f"{error}\nGo on with: papo resume {name}",)
         raise
     for line in farewell(ended, name, places):
         reporter.message(line)

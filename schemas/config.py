@@ -166,6 +166,18 @@ class StopConfig(Section):
     """Iterations in a row with every completion cut off at the limit."""
     non_finite: int = Field(default=3, ge=1)
     """Iterations in a row in which no mini-batch had a finite loss and gradient."""
+    no_signal: int | None = Field(default=20, ge=1)
+    """Iterations in a row in which every advantage was 0; null: never."""
+    plateau_evaluations: int | None = Field(default=None, ge=1)
+    """Evaluations in a row without a better one than before; null: never."""
+    max_ppo_kl: float | None = Field(default=None, gt=0.0)
+    """Largest mean log-ratio of one update, in nats a token."""
+    max_kl: float | None = Field(default=None, gt=0.0)
+    """Largest KL to the reference, where the algorithm has one."""
+    max_length_growth: float | None = Field(default=None, gt=1.0)
+    """Largest mean completion length, as a multiple of the first iteration's."""
+    min_entropy: float | None = Field(default=None, gt=0.0)
+    """Smallest mean entropy in nats a token; measured where algorithm.entropy_coeff is not 0."""
 
 
 class TrackingConfig(Section):

@@ -1,40 +1,107 @@
-"""When a run ends before its horizon: derived from what is committed, so that it is the same after any resume."""
+"""When a run ends before its horizon: derived from what is committed, so that it is the same after any resume.
+
+A guard that needs several iterations in a row counts only those under the present config: an amendment that mends the
+cause starts the count anew, so that the run can go on.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from schemas.config import RunConfig
+from schemas.config import RunConfig, StopConfig
 from schemas.records import Commit
 
+Commits = Sequence[Commit]
 
-def stop_reason(config: RunConfig, commits: Sequence[Commit]) -> str | None:
-    """A line that says why the run stops here, or None.
 
-    target_accuracy: the latest evaluation reached it. all_truncated, non_finite: so many iterations in a row.
-    """
-    target = config.stop.target_accuracy
-    accuracy = commits[-1].summary.get("evaluation/accuracy")
-    if target is not None and accuracy is not None and accuracy >= target:
-        return f"target_accuracy: held-out accuracy {accuracy:.3f} has reached {target}"
-    truncated = _streak(commits, lambda commit: commit.summary.get("truncated_ratio") == 1.0)
-    if truncated >= config.stop.all_truncated:
+def stop_reason(config: RunConfig, commits: Commits) -> str | None:
+    """A line that says why the run stops here, beginning with the name of the rule; None where none applies."""
+    present = [commit for commit in commits if commit.config_sha256 == config.sha256]
+    reasons = (rule(config, commits, present) for rule in _RULES)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _target(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    target, accuracy = config.stop.target_accuracy, commits[-1].summary.get("evaluation/accuracy")
+    if target is None or accuracy is None or accuracy < target:
+        return None
+    return f"target_accuracy: held-out accuracy {accuracy:.3f} has reached {target}"
+
+
+def _plateau(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    patience = config.stop.plateau_evaluations
+    measured = [commit.summary.get("evaluation/accuracy") for commit in commits]
+    accuracies = [float(accuracy) for accuracy in measured if accuracy is not None]
+    if patience is None or len(accuracies) <= patience or commits[-1].summary.get("evaluation/accuracy") is None:
+        return None
+    before, since = max(accuracies[:-patience]), max(accuracies[-patience:])
+    if since > before:
+        return None
+    return f"plateau: none of the last {patience} evaluations was better than {before:.3f}"
+
+
+def _truncated(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    streak = _streak(present, lambda commit: commit.summary.get("truncated_ratio") == 1.0)
+    if streak < config.stop.all_truncated:
+        return None
+    return (
+        f"all_truncated: every completion of the last {streak} iterations was cut off at "
+        f"sampling.max_completion_length = {config.sampling.max_completion_length}; no answer was ever finished. "
+        "Raise the limit (papo resume --amend sampling.max_completion_length=N)"
+    )
+
+
+def _non_finite(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    streak = _streak(present, _without_step)
+    if streak < config.stop.non_finite:
+        return None
+    return (
+        f"non_finite: no optimizer step of the last {streak} iterations had a finite loss and gradient; the weights "
+        "are those from before. Lower optimizer.learning_rate or check the rewards"
+    )
+
+
+def _no_signal(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    limit = config.stop.no_signal
+    streak = _streak(present, lambda commit: commit.summary.get("zero_advantage_ratio") == 1.0)
+    if limit is None or streak < limit:
+        return None
+    return (
+        f"no_signal: every advantage of the last {streak} iterations was 0 (all rewards of a group alike), so "
+        "nothing was learned. Use prompts of fitting difficulty, more rollouts a prompt, or process rewards"
+    )
+
+
+def _blow_up(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    stop, latest = config.stop, commits[-1].summary
+    limits = (
+        ("update/ppo_kl", stop.max_ppo_kl, "the policy moved further in one update"),
+        ("update/kl_loss", stop.max_kl, "the policy is further from its reference"),
+        ("length_mean", _length_limit(stop, commits), "completions grew longer"),
+    )
+    for name, limit, what in limits:
+        value = latest.get(name)
+        if limit is not None and value is not None and value > limit:
+            return f"blow_up: {what} than allowed ({name} is {value:.4g}, the limit {limit:.4g})"
+    entropy = latest.get("update/entropy")
+    if stop.min_entropy is not None and entropy is not None and entropy < stop.min_entropy:
         return (
-            f"all_truncated: every completion of the last {truncated} iterations was cut off at "
-            f"sampling.max_completion_length = {config.sampling.max_completion_length}; no answer was ever finished. "
-            "Raise the limit (papo resume --amend sampling.max_completion_length=N)"
-        )
-    skipped = _streak(commits, _without_step)
-    if skipped >= config.stop.non_finite:
-        return (
-            f"non_finite: no optimizer step of the last {skipped} iterations had a finite loss and gradient; the "
-            "weights are those from before. Lower optimizer.learning_rate or check the rewards"
+            f"entropy: the policy's entropy is {entropy:.4g} nats a token, below stop.min_entropy = {stop.min_entropy}"
         )
     return None
+
+
+def _length_limit(stop: StopConfig, commits: Commits) -> float | None:
+    lengths = [commit.summary.get("length_mean") for commit in commits]
+    first = next((length for length in lengths if length), None)
+    return stop.max_length_growth * float(first) if stop.max_length_growth is not None and first else None
 
 
 def _without_step(commit: Commit) -> bool:
     return bool(commit.summary.get("update/skipped_steps")) and not commit.summary.get("update/optimizer_steps")
 
 
-def _streak(commits: Sequence[Commit], holds: Callable[[Commit], bool]) -> int:
+def _streak(commits: Commits, holds: Callable[[Commit], bool]) -> int:
     return sum(1 for _ in takewhile(holds, reversed(commits)))
+
+
+_RULES = (_target, _plateau, _truncated, _non_finite, _no_signal, _blow_up)

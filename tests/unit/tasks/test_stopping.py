@@ -44,6 +44,55 @@ def test_bug_040_a_run_stops_for_a_reason(done: Bench, summaries: list[dict], re
     assert found is None if reason is None else str(found).startswith(reason)
 
 
+ZERO, SOME = {"zero_advantage_ratio": 1.0}, {"zero_advantage_ratio": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("stop", "summaries", "reason"),
+    [
+        ({"no_signal": 2}, [ZERO, ZERO], "no_signal: every advantage of the last 2 iterations was 0"),
+        ({"no_signal": 2}, [ZERO, SOME], None),
+        ({"no_signal": None}, [ZERO] * 50, None),
+        ({"max_ppo_kl": 0.1}, [{"update/ppo_kl": 0.11}], "blow_up: the policy moved further in one update"),
+        ({"max_ppo_kl": 0.1}, [{"update/ppo_kl": 0.09}], None),
+        ({"max_kl": 5.0}, [{"update/kl_loss": 6.0}], "blow_up: the policy is further from its reference"),
+        ({"max_kl": 5.0}, [{"update/kl_loss": None}], None),
+        ({"max_length_growth": 2.0}, [{"length_mean": 10.0}, {"length_mean": 20.5}], "blow_up: completions grew"),
+        ({"max_length_growth": 2.0}, [{"length_mean": 10.0}, {"length_mean": 19.5}], None),
+        ({"min_entropy": 0.1}, [{"update/entropy": 0.05}], "entropy: the policy's entropy is 0.05"),
+        ({"min_entropy": 0.1}, [{"update/entropy": None}], None),
+    ],
+)
+def test_guards_name_what_went_wrong(
+    done: Bench, stop: dict[str, Any], summaries: list[dict[str, Any]], reason: str | None
+) -> None:
+    found = stop_reason(config_with(stop=stop), with_summaries(done.commits, *summaries))
+    assert found is None if reason is None else str(found).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "stops"),
+    [
+        ([0.5, 0.6, 0.6, 0.55], True),
+        ([0.5, 0.6, 0.6, 0.61], False),
+        ([0.5, 0.4], False),
+        ([0.5, 0.4, 0.4, None], False),
+    ],
+)
+def test_a_plateau_is_evaluations_without_a_better_one(
+    done: Bench, accuracies: list[float | None], stops: bool
+) -> None:
+    commits = with_summaries(done.commits, *({"evaluation/accuracy": accuracy} for accuracy in accuracies))
+    assert (stop_reason(config_with(stop={"plateau_evaluations": 2}), commits) is not None) == stops
+
+
+def test_an_amendment_starts_the_count_anew(done: Bench) -> None:
+    mended = config_with(sampling={"num_generations": 2, "max_prompt_length": 16, "max_completion_length": 9})
+    commits = with_summaries(done.commits, CUT, CUT, CUT)
+    assert stop_reason(config_with(), commits) is not None
+    assert stop_reason(mended, commits) is None
+
+
 class Rambling(ScriptedEngine):
     """Never ends an answer."""
 
