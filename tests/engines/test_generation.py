@@ -107,7 +107,16 @@ def with_settings(bench: Bench, folder: Path, **generation: Any) -> Path:
 def test_sampling_defaults_of_the_model_folder_do_not_leak(opened: Bench, tmp_path: Path) -> None:
     plain = support.sample(opened.host, opened.prompts, tmp_path / "plain.parquet")
     model = with_settings(
-        opened, tmp_path, do_sample=True, temperature=0.2, top_k=1, top_p=0.1, repetition_penalty=3.0, max_length=5
+        opened,
+        tmp_path,
+        do_sample=True,
+        temperature=0.2,
+        top_k=1,
+        top_p=0.1,
+        repetition_penalty=3.0,
+        max_length=5,
+        min_new_tokens=15,
+        suppress_tokens=[6, 7, 8],
     )
     opened.host.open(Open(model=str(model)))
     assert support.sample(opened.host, opened.prompts, tmp_path / "other.parquet").equals(plain)
