@@ -1,9 +1,10 @@
 """A training process with the scripted engine, for tests that kill it.
 
-    python -m tests.orchestration.driver RUNS RUN_ID [--iterations N] [--pause SECONDS] [--mlflow URI] [--direct]
+    python -m tests.orchestration.driver RUNS RUN_ID [--iterations N] [--pause SECONDS] [--hold FILE] [--direct] …
 
 Everything but engine, data and model is real: folder, lock, journal, follower, server, flow. Prints one JSON line at
-the end. `--pause` sleeps in each stage, so that there is something to be killed in.
+the end. `--pause` sleeps at each request, so that there is something to be killed in; `--hold` waits
+after the first update while FILE exists.
 """
 
 import argparse
@@ -26,12 +27,15 @@ from tests.simulation.world import CONFIG, sources
 
 
 class SlowEngine(ScriptedEngine):
-    """Takes `pause` seconds for each thing that it is asked for."""
+    """Takes `pause` seconds for each request, and after its first update waits while `hold` exists."""
 
     pause = 0.0
+    hold: Path | None = None
 
     def _call(self) -> None:
         time.sleep(self.pause)
+        while self.updates and self.hold is not None and self.hold.exists():
+            time.sleep(0.05)
         super()._call()
 
 
@@ -60,23 +64,26 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("run_id")
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--hold", type=Path)
+    parser.add_argument("--bookkeeping", type=float, default=20.0)
     parser.add_argument("--mlflow", default="off")
     parser.add_argument("--direct", action="store_true")
     given = parser.parse_args(arguments)
-    SlowEngine.pause = given.pause
+    SlowEngine.pause, SlowEngine.hold = given.pause, given.hold
     build.open_from = open_scripted
-    from flows.launch import launch, leave_within
+    from flows import launch as launching
 
+    launching.BOOKKEEPING_SECONDS = given.bookkeeping
     set_ = [f"iterations={given.iterations}", f'tracking={{"mlflow": "{given.mlflow}"}}']
     started = time.monotonic()
-    ended = launch(
+    ended = launching.launch(
         "run.yaml", run_id=given.run_id, overrides=set_, direct=given.direct,
         reporter=LogReporter(lambda line: say(line, sys.stderr)),
         places=Places(runs=given.runs, models=given.runs),
     )  # fmt: skip
     report = {"state": ended.state, "iteration": ended.iteration, "seconds": time.monotonic() - started}
     say(json.dumps(report), sys.stdout)
-    leave_within(20.0, 0)
+    launching.leave_within(given.bookkeeping, 0)
 
 
 def say(line: str, stream: TextIO) -> None:

@@ -59,7 +59,9 @@ def test_a_killed_flow_is_resumed_to_the_bit(api: Api, undisturbed: Training, tm
 
 def test_a_second_start_is_refused_and_a_cancel_leaves_a_true_state(api: Api, undisturbed: Training, tmp_path) -> None:
     """BUG-117, BUG-119: one of two writers works; SIGTERM ends it as cancelled, with nothing left and all resumable."""
-    first = Training(tmp_path, "twice", "--pause", "0.5")
+    hold = tmp_path / "hold"
+    hold.touch()
+    first = Training(tmp_path, "twice", "--hold", str(hold))
     first.wait_for("iterations/00000/commit.json")
     before = (first.folder / "run.yaml").read_bytes()
     second = Training(tmp_path, "twice").end()
