@@ -143,6 +143,46 @@ def doctor(runs: Runs = Path("runs")) -> None:
 
 
 @app.command()
+def samples(
+    run: RunId,
+    at: Annotated[int | None, typer.Option(help="Iteration; default: the newest.")] = None,
+    best: Annotated[bool, typer.Option("--best", help="Largest advantage first.")] = False,
+    worst: Annotated[bool, typer.Option("--worst", help="Smallest advantage first.")] = False,
+    truncated: Annotated[bool, typer.Option("--truncated", help="Only those cut off at the limit.")] = False,
+    count: Annotated[int, typer.Option("--count", "-n", help="How many.")] = 5,
+    runs: Runs = Path("runs"),
+) -> None:
+    """What the policy said in an iteration, and why it was pushed up or down."""
+    with failures():
+        order = "best" if best else "worst" if worst else "truncated" if truncated else "first"
+        for line in commands.show_samples(run, Places(runs=runs), at=at, order=order, count=count):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    run: RunId,
+    at: Annotated[
+        int | None, typer.Option("--at", help="Version: iterations the policy has had; default: all.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="New folder; default: in the run's exports.")] = None,
+    runs: Runs = Path("runs"),
+    models_: Models = Path("models"),
+) -> None:
+    """Write a version of the policy as a Hugging Face folder."""
+    with failures():
+        commands.export(run, Places(runs=runs, models=models_), version=at, output=output)
+
+
+@app.command(name="try")
+def try_(config: Config, set_: Set = None, models_: Models = Path("models")) -> None:
+    """One real iteration on two prompts: template, ends, verdicts, memory, seconds. Leaves nothing behind."""
+    with failures():
+        for line in commands.try_out(config, overrides=set_ or [], places=Places(models=models_)):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
 def up(runs: Runs = Path("runs")) -> None:
     """Serve the Prefect UI over the runs' own database, until Ctrl-C."""
     with failures():

@@ -10,10 +10,14 @@ from flows.build import Places
 from flows.conduct import Ended
 from flows.launch import launch
 from flows.reporters import reporter_for
+from flows.samples import Order, samples
 from flows.server import up
+from flows.trial import trial
 from papo.errors import ConfigError, Interrupted, PapoError
 from schemas.config import RunConfig
 from schemas.loading import load_config, warnings_of
+from tasks.export import export_version
+from tasks.opening import close_run
 from tasks.sources import read_sources
 from tasks.status import RunStatus, all_runs, status_of
 
@@ -147,6 +151,30 @@ def validate(config: str, *, overrides: Sequence[str]) -> Iterator[str]:
     for warning in warnings_of(loaded):
         yield f"Warning: {warning}"
     yield f"Start it: papo train {path}"
+
+
+def show_samples(run_id: str, places: Places, *, at: int | None, order: Order, count: int) -> Iterator[str]:
+    """Rollouts of an iteration as text."""
+    status(run_id, places)
+    yield from samples(places.run(run_id), at=at, order=order, count=count)
+
+
+def export(run_id: str, places: Places, *, version: int | None, output: Path | None) -> None:
+    """Write a version of the policy as a model folder and say how to use it."""
+    reporter = reporter_for()
+    run, _ = build.open_from(None, run_id=run_id, reporter=reporter, places=places)
+    try:
+        name = run.head.state.iteration if version is None else version
+        folder = export_version(run, version, output or places.run(run_id) / "exports" / f"{name:05d}")
+    finally:
+        reporter.end()
+        close_run(run)
+    reporter.message(f"Version {name} of {run_id} is in {folder}; as a run's first policy: model: {{path: {folder}}}")
+
+
+def try_out(config: str, *, overrides: Sequence[str], places: Places) -> Iterator[str]:
+    """Lines of what one real iteration on two prompts showed."""
+    yield from trial(config, overrides=overrides, reporter=reporter_for(), places=places)
 
 
 def serve(places: Places) -> None:

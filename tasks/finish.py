@@ -65,6 +65,7 @@ def finish(
     run.journal.event("committed", iteration=iteration, sha256=commit.sha256, ledger_head=run.ledger.head)
     run.reporter.iteration(iteration, {**summary, **seconds})
     run.iteration_seconds = sum(spent for name, spent in run.seconds.items() if name != "checkpoint")
+    run.last_seconds = dict(run.seconds)
     run.seconds.clear()
     return commit
 

@@ -68,6 +68,8 @@ class Run:
     save_seconds: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By stage, in the iteration at hand."""
+    last_seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """By stage, in the last whole iteration."""
 
     @property
     def horizon(self) -> int:

@@ -1,0 +1,77 @@
+"""`papo try`: one real iteration on two prompts, to find out in a minute what would otherwise show after hours."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from flows.build import Places, open_from
+from flows.iteration import genesis, iteration
+from flows.reporters import Live
+from flows.samples import described
+from papo.runs import RunView, open_run
+from schemas.loading import load_config
+from tasks.calling import direct
+from tasks.opening import close_run
+from tasks.run import Run
+from tasks.trial import longest_update, peak_memory
+
+PROMPTS = 2
+FORCED = ("iterations=1", f"prompts_per_iteration={PROMPTS}", "evaluation=null", "tracking.mlflow=off")
+
+
+def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Places) -> Iterator[str]:
+    """Run it in a folder that is removed afterwards, and say what was seen: prompt, ends, verdicts, memory, seconds."""
+    loaded = load_config(Path(config), overrides)
+    rows = PROMPTS * loaded.sampling.num_generations
+    smaller = [f"engine.shard_size={min(rows, loaded.engine.shard_size)}"]
+    if (loaded.algorithm.ppo_mini_batch_size or 0) > rows:
+        smaller.append(f"algorithm.ppo_mini_batch_size={rows}")
+    with tempfile.TemporaryDirectory(prefix="papo-try-") as folder:
+        inside = Places(runs=Path(folder), models=places.models)
+        run, _ = open_from(
+            config, run_id="try", overrides=[*overrides, *FORCED, *smaller], reporter=reporter, places=inside
+        )
+        try:
+            call = direct(run)
+            iteration(run, genesis(run, call), call)
+            yield from _seen(open_run(inside.run("try")))
+            yield from _measured(run)
+        finally:
+            reporter.end()
+            close_run(run)
+    yield f"Start it: papo train {config}"
+
+
+def _seen(view: RunView) -> Iterator[str]:
+    rollouts = view.rollouts(0)
+    first = rollouts.row(0, named=True)
+    yield f"The prompt as the policy sees it ({len(view.frame(0, 'sample')['prompt_ids'][0])} tokens):"
+    yield from (f"  | {line}" for line in first["prompt"].splitlines())
+    for row in rollouts.group_by("group_id", maintain_order=True).first().iter_rows(named=True):
+        yield from described(row)
+    cut = int((rollouts["finish_reason"] == "length").sum())
+    lengths = rollouts["token_ids"].list.len()
+    yield f"Ends        {rollouts.height - cut} of {rollouts.height} ended by themselves, {cut} were cut off"
+    yield f"Lengths     {lengths.min()} to {lengths.max()} tokens, mean {lengths.mean():.0f}"
+    verdicts = rollouts.group_by("status").len().sort("status").iter_rows()
+    yield f"Verdicts    {', '.join(f'{count} {status}' for status, count in verdicts)}; {_right(rollouts)} right"
+    if cut == rollouts.height:
+        yield "Warning: every completion was cut off; raise sampling.max_completion_length, or check the end tokens."
+
+
+def _measured(run: Run) -> Iterator[str]:
+    spent = {name: seconds for name, seconds in run.last_seconds.items() if seconds >= 0.05}
+    yield f"Seconds     {', '.join(f'{name} {seconds:.1f}' for name, seconds in spent.items())}"
+    before = peak_memory(run.engine)
+    longest_update(run, [entry.frame_ref for entry in run.head.entries if entry.stage == "generate"])
+    after = peak_memory(run.engine)
+    if before is not None and after is not None:
+        size, limit = run.configs(0).engine.micro_batch_size, run.configs(0).sampling.max_completion_length
+        gib = 1024**3
+        yield f"Memory      {before / gib:.2f} GiB so far; {after / gib:.2f} GiB with {size} rows of {limit} tokens"
+
+
+def _right(rollouts: pl.DataFrame) -> int:
+    return int(rollouts["correct"].fill_null(False).sum())

@@ -1,0 +1,101 @@
+"""What `papo try` measures beside a real iteration: the memory of an update at full length."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from papo.engines.protocol import Engine, Update
+from schemas.records import FrameRef
+from tasks.run import SCRATCH, Run
+from tasks.store import encode
+
+ROLLOUT_COLUMNS = {
+    "group_id": pl.Int32, "sample_index": pl.Int32, "prompt_id": pl.String, "completion": pl.String,
+    "token_ids": pl.List(pl.Int32), "completion_mask": pl.List(pl.Boolean), "sampler_logprobs": pl.List(pl.Float32),
+    "token_ends": pl.List(pl.Int32), "finish_reason": pl.String, "policy_version": pl.Int32,
+    "policy_sha256": pl.String, "row_seed": pl.Int64, "sampling_sha256": pl.String,
+}  # fmt: skip
+
+
+def longest_update(run: Run, rollouts: list[FrameRef]) -> None:
+    """One optimizer step, at learning rate 0, on a micro-batch of the longest prompt and completions at the limit.
+
+    The policy in memory is of no use afterwards: its moments have seen made-up rows.
+    """
+    config = run.configs(0)
+    size, limit = config.engine.micro_batch_size, config.sampling.max_completion_length
+    data = run.store.load(run.artifact("prepare", 0))
+    longest = data.sort(pl.col("prompt_ids").list.len(), descending=True).head(1)
+    token = next((ids[0] for ref in rollouts for ids in run.store.load(ref)["token_ids"] if len(ids)), 0)
+    rows = [_row(index, longest["prompt_id"][0], [int(token)] * limit) for index in range(size)]
+    paths = {
+        "prompts": longest.select(
+            pl.lit(0, dtype=pl.Int32).alias("group_id"),
+            "prompt_id",
+            "prompt",
+            "question",
+            "reference_answer",
+            "prompt_ids",
+        ),
+        "rollouts": pl.DataFrame(rows, schema=ROLLOUT_COLUMNS),
+        "advantages": _advantages(size),
+    }
+    for name, frame in paths.items():
+        run.disk.write(f"{SCRATCH}/try-{name}.parquet", encode(frame))
+    local = {name: run.disk.local(f"{SCRATCH}/try-{name}.parquet") for name in paths}
+    run.engine.update(
+        Update(
+            prompts=local["prompts"],
+            rollouts=(local["rollouts"],),
+            advantages=local["advantages"],
+            logprobs=(),
+            algorithm=replace(config.algorithm, ppo_epochs=1, ppo_mini_batch_size=None, use_kl_loss=False),
+            optimizer=replace(config.optimizer, learning_rate=0.0),
+            temperature=config.sampling.temperature,
+            seed=0,
+            off_policy=True,
+        ),
+        run.progress,
+    )
+
+
+def peak_memory(engine: Engine) -> int | None:
+    """Largest resident memory of the engine's processes so far, in bytes; None where the system does not tell."""
+    pids: tuple[int, ...] = getattr(engine, "pids", ())
+    peaks = [_high_water(pid) for pid in pids]
+    return sum(peak for peak in peaks if peak is not None) or None
+
+
+def _high_water(pid: int) -> int | None:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
+    return int(line.split()[1]) * 1024 if line else None
+
+
+def _row(index: int, prompt_id: str, ids: list[int]) -> dict[str, Any]:
+    return {
+        "group_id": 0, "sample_index": index, "prompt_id": prompt_id, "completion": "", "token_ids": ids,
+        "completion_mask": [True] * len(ids), "sampler_logprobs": [-1.0] * len(ids), "token_ends": [0] * len(ids),
+        "finish_reason": "length", "policy_version": 0, "policy_sha256": "", "row_seed": 0, "sampling_sha256": "",
+    }  # fmt: skip
+
+
+def _advantages(size: int) -> pl.DataFrame:
+    signs = [1.0 if index % 2 else -1.0 for index in range(size)]
+    return pl.DataFrame(
+        {
+            "group_id": pl.Series([0] * size, dtype=pl.Int32),
+            "sample_index": pl.Series(range(size), dtype=pl.Int32),
+            "outcome_advantage": signs,
+            "process_advantage": [0.0] * size,
+            "advantage": signs,
+            "token_advantages": pl.Series([None] * size, dtype=pl.List(pl.Float64)),
+            "process_active": [False] * size,
+            "zero_reason": pl.Series([None] * size, dtype=pl.String),
+        }
+    )
