@@ -72,6 +72,8 @@ class IterationSummary:
     """Share of right rows, before shaping."""
     process_mean: float | None
     """Mean process score of the rows that have one."""
+    process_std: float | None
+    """Population standard deviation of the process scores."""
     process_active_ratio: float
     """Share of groups in which process scores told rows apart."""
     correct_advantage_mean: float | None
@@ -80,6 +82,10 @@ class IterationSummary:
     """Smallest advantage of a right row."""
     correct_advantage_max: float | None
     """Largest advantage of a right row."""
+    correct_process_advantage_mean: float | None
+    """Mean process part of the right rows' advantages; 0 for PAPO, by construction."""
+    process_advantage_mean: float | None
+    """Mean process part of all advantages: how far the scorer pushes everything up or down (PRPO)."""
     wrong_advantage_mean: float | None
     """Mean advantage of the wrong rows."""
     wrong_advantage_min: float | None
@@ -89,7 +95,7 @@ class IterationSummary:
     advantage_std: float | None
     """Population standard deviation of the advantages."""
     zero_advantage_ratio: float | None
-    """Share of rows whose advantage is 0: signal exhaustion."""
+    """Share of rows whose advantage is 0 at every token: signal exhaustion."""
     zero_variance_groups: float
     """Share of groups in which every advantage is 0."""
     pos_adv_ratio: float | None
@@ -123,6 +129,9 @@ def summarize(rollouts: ScoredRollouts, terms: AdvantageTerms, *, truncated: Mas
         outcome_std=_std(rollouts.outcome[scorable]),
         accuracy=_share(right[scorable]),
         process_mean=_mean(rollouts.process[~np.isnan(rollouts.process)]),
+        process_std=_std(rollouts.process[~np.isnan(rollouts.process)]),
+        correct_process_advantage_mean=_mean(terms.process[right]),
+        process_advantage_mean=_mean(terms.process[scorable]),
         correct_advantage_mean=_mean(total[right]),
         correct_advantage_min=_least(total[right]),
         correct_advantage_max=_most(total[right]),
@@ -130,7 +139,7 @@ def summarize(rollouts: ScoredRollouts, terms: AdvantageTerms, *, truncated: Mas
         wrong_advantage_min=_least(total[wrong]),
         wrong_advantage_max=_most(total[wrong]),
         advantage_std=_std(total[scorable]),
-        zero_advantage_ratio=_share(total[scorable] == 0.0),
+        zero_advantage_ratio=_share(terms.silent[scorable]),
         pos_adv_ratio=_share(total[scorable] > 0.0),
         length_mean=_mean(rollouts.lengths.astype(np.float64)),
         length_correct_mean=_mean(rollouts.lengths[right].astype(np.float64)),
@@ -152,7 +161,7 @@ def _group_shares(rollouts: ScoredRollouts, terms: AdvantageTerms) -> dict[str, 
     right, wrong = rollouts.correct & rollouts.scorable, ~rollouts.correct & rollouts.scorable
     marks = {
         "process_active_ratio": [terms.process_active[members].any() for members in groups],
-        "zero_variance_groups": [(terms.total[members] == 0.0).all() for members in groups],
+        "zero_variance_groups": [terms.silent[members].all() for members in groups],
         "all_correct_ratio": [right[members].any() and not wrong[members].any() for members in groups],
         "all_wrong_ratio": [wrong[members].any() and not right[members].any() for members in groups],
     }

@@ -8,7 +8,21 @@ from schemas.faults import Fault, Field
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
 _GROUP: Field = ("sampling", "num_generations")
-_LATER = {"critic": "the values of a critic", "implicit_prm": "an implicit PRM", "entropies": "token entropies"}
+_LATER = {
+    "critic": "a critic, which this version does not train yet",
+    "implicit_prm": "an implicit PRM, which this version does not train yet",
+    "entropies": "the policy's entropies at rollout time, which this version does not keep yet",
+    "step_scores": "the scores of single steps, which this version does not hand to the estimator yet",
+    "reference_refresh": "a reference that moves (ref_update_interval), which this version does not keep yet",
+    "kl_rewards": "the KL in the reward (use_kl_in_reward), which this version does not compute yet",
+    "kl_control": "an adaptive KL coefficient, which this version does not keep yet",
+    "full_kl": "the KL over the whole vocabulary (kl_band), which this version does not compute yet",
+    "corrections": "a correction of the whole batch (rejection, batch normalisation, bypass_mode), which this version"
+    " does not make yet",
+    "components": "several rewards a rollout, which this version does not keep apart yet",
+    "iteration": "the number of the iteration (lambda_process_schedule), which this version does not hand on yet",
+}
+"""What `Needs` can ask for and no stage brings."""
 
 
 def cross_faults(config: RunConfig) -> list[Fault]:
@@ -21,6 +35,7 @@ def warnings_of(config: RunConfig) -> list[str]:
     sources = (("train", config.data.train), ("evaluation", config.data.evaluation))
     return [
         *_order_warnings(config),
+        *(f"algorithm.{text}" for text in config.algorithm.warnings),
         *_constant_warnings(config),
         *(text for split, source in sources if isinstance(source, ChainsSource)
           for text in _chain_warnings(config, split, source)),
@@ -54,7 +69,7 @@ def _algorithm_faults(config: RunConfig) -> list[Fault]:
         found.append(Fault(("scorer",), text, (("algorithm", "advantage"),)))
     for name, what in _LATER.items():
         if getattr(algorithm.needs, name):
-            text = f"needs {what}, which this version cannot make: use another advantage or policy loss."
+            text = f"needs {what}: use another setting."
             found.append(Fault(("algorithm",), text))
     size, rows = algorithm.ppo_mini_batch_size, config.rows_per_iteration
     if size is not None and size > rows:
@@ -102,14 +117,15 @@ def _model_faults(config: RunConfig) -> list[Fault]:
 
 def _order_warnings(config: RunConfig) -> list[str]:
     advantage, group = config.algorithm.advantage, config.sampling.num_generations
-    if not isinstance(advantage, Papo):
+    if not isinstance(advantage, Papo) or advantage.order_guard == "clip":
         return []
     highest = max_lambda_process(group, std_ddof=advantage.std_ddof)
-    if advantage.lambda_process < highest:
+    if advantage.lambda_highest < highest:
         return []
     return [
         f"algorithm.advantage.lambda_process is {advantage.lambda_process}: from {highest:.3f} on, in groups of "
-        f"{group}, a correct rollout with a low process score can rank below a wrong one. Use a smaller weight."
+        f"{group}, a correct rollout with a low process score can rank below a wrong one. Use a smaller weight, or "
+        "order_guard: clip."
     ]
 
 

@@ -10,16 +10,15 @@ ZeroReason = Literal["unscorable", "group_of_one", "equal_rewards", "at_group_me
 
 
 def zero_reason(rollouts: ScoredRollouts, terms: AdvantageTerms) -> list[ZeroReason | None]:
-    """One entry a row: None where the advantage is not zero, else the first of these that holds.
+    """One entry a row: None where the advantage is not zero at every token, else the first of these that holds.
 
     unscorable      the row has no outcome reward
     group_of_one    no other row of its group has one
     equal_rewards   all rewards of its group are equal and no process score (of weight above 0) told the row from others
     at_group_mean   the row was compared, and stands at the mean (or its terms cancel)
     """
-    totals = terms.total
-    reasons: list[ZeroReason | None] = [None] * len(totals)
-    for row in np.flatnonzero(totals == 0.0):
+    reasons: list[ZeroReason | None] = [None] * len(rollouts.group)
+    for row in np.flatnonzero(terms.silent):
         reasons[row] = _reason(rollouts, terms, int(row))
     return reasons
 

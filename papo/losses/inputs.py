@@ -23,6 +23,8 @@ class LossInputs:
     """Log-probs of the reference policy, detached; needed with a KL loss."""
     sampler_logprobs: Tokens | None = None
     """Log-probs that the sampler reported, detached; measured here, used by rollout correction."""
+    correction_weights: Tokens | None = None
+    """Weight of each token from `corrections` of the whole batch, detached; None: made here, of this micro-batch."""
     entropies: Tokens | None = None
     """Entropy of the current policy at each token, in nats, with gradient if it is rewarded."""
 

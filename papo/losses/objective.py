@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from papo.losses.correction import Corrections, corrections
 from papo.losses.inputs import LossInputs, TokenLosses
 from papo.losses.kl import token_kl
 from papo.losses.ratio import keep, masked_difference
@@ -35,6 +36,9 @@ class Objective:
     sampler_gap                     token sum of |exp(logprobs_old) − exp(sampler_logprobs)|: divide by sampler_tokens
     ratio_max, ratio_deviation_max  largest ratio and largest |ratio − 1|
     sampler_gap_max                 largest |exp(logprobs_old) − exp(sampler_logprobs)|
+    sampler_k1, sampler_k3          token sums of the KL estimates of sampler against trainer: divide by sampler_tokens
+    correction, correction_squared  token sums of the correction's weights and of their squares (effective sample
+                                    size: correction² / (tokens · correction_squared)), and of the weights uncapped
     """
 
 
@@ -46,10 +50,12 @@ def policy_objective(algorithm: Algorithm, inputs: LossInputs) -> Objective:
     mask = inputs.completion_mask
     policy = algorithm.policy_loss.token_losses(inputs, log_ratio_clamp=algorithm.log_ratio_clamp)
     sums = _policy_sums(policy, inputs, algorithm.log_ratio_clamp) | _sampler_sums(inputs)
-    loss = _weighted(policy.losses, inputs)
+    corrected, correction_sums = _corrected(algorithm, policy.losses, inputs)
+    sums |= correction_sums
+    loss = _weighted(corrected, inputs)
     sums["policy_loss"] = loss.detach().double()
     if algorithm.use_kl_loss:
-        kl = _kl_tokens(algorithm, inputs)
+        kl = _kl_tokens(algorithm, inputs, policy.ratio)
         kl_loss = _weighted(kl, inputs)
         loss = loss + algorithm.kl_loss_coef * kl_loss
         sums |= {"kl_loss": kl_loss.detach().double(), "kl": kl.detach().double().sum()}
@@ -80,7 +86,28 @@ def _weighted(token_values: Tokens, inputs: LossInputs) -> Scalar:
     return (inputs.row_weights.to(token_values.dtype) * token_values.sum(-1)).sum()
 
 
-def _kl_tokens(algorithm: Algorithm, inputs: LossInputs) -> Tokens:
+def _corrected(algorithm: Algorithm, losses: Tokens, inputs: LossInputs) -> tuple[Tokens, dict[str, Scalar]]:
+    """The policy losses times the weights of sampler/trainer correction, and the sums of those."""
+    settings, mask = algorithm.rollout_correction, inputs.completion_mask
+    if inputs.correction_weights is not None:
+        given = keep(inputs.correction_weights, mask)
+        return losses * given, {"correction": given.double().sum(), "correction_squared": given.double().square().sum()}
+    if not settings.weighs:
+        return losses, {}
+    if inputs.sampler_logprobs is None:
+        raise ValueError("rollout_is is set but the inputs have no sampler_logprobs: take them from the rollouts.")
+    made: Corrections = corrections(
+        settings, inputs.old_logprobs, inputs.sampler_logprobs, mask, log_ratio_clamp=algorithm.log_ratio_clamp
+    )
+    sums = {
+        "correction": made.weights.double().sum(),
+        "correction_squared": made.weights.double().square().sum(),
+        "correction_uncapped": made.uncapped.double().sum(),
+    }
+    return losses * made.weights, sums
+
+
+def _kl_tokens(algorithm: Algorithm, inputs: LossInputs, ratio: Tokens) -> Tokens:
     if inputs.ref_logprobs is None:
         raise ValueError("use_kl_loss is set but the inputs have no ref_logprobs: run the reference stage first.")
     kl = token_kl(
@@ -88,9 +115,12 @@ def _kl_tokens(algorithm: Algorithm, inputs: LossInputs) -> Tokens:
         inputs.ref_logprobs,
         inputs.completion_mask,
         kl_type=algorithm.kl_loss_type,
+        kl_level=algorithm.kl_level,
         kl_clamp=algorithm.kl_clamp,
         kl_value_clamp=algorithm.kl_value_clamp,
     )
+    if algorithm.use_bias_correction_kl:
+        kl = kl * ratio
     if algorithm.kl_on_zero_advantage:
         return kl
     has_signal = (keep(inputs.advantages, inputs.completion_mask) != 0).any(-1, keepdim=True)
@@ -118,7 +148,14 @@ def _sampler_sums(inputs: LossInputs) -> dict[str, Scalar]:
         return {}
     mask = inputs.completion_mask
     gap = (keep(inputs.old_logprobs, mask).double().exp() - keep(inputs.sampler_logprobs, mask).double().exp()).abs()
-    return {"sampler_gap": gap.sum(), "sampler_gap_max": _largest(gap), "sampler_tokens": mask.double().sum()}
+    behind = masked_difference(inputs.sampler_logprobs, inputs.old_logprobs, mask).double()
+    return {
+        "sampler_gap": gap.sum(),
+        "sampler_gap_max": _largest(gap),
+        "sampler_tokens": mask.double().sum(),
+        "sampler_k1": behind.sum(),
+        "sampler_k3": keep((-behind).exp() + behind - 1, mask).sum(),
+    }
 
 
 def _beyond(logprobs: Tokens, other: Tokens | None, mask: TokenMask, bound: float | None) -> Scalar:

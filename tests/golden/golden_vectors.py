@@ -31,3 +31,31 @@ def assert_golden(found: object, expected: object, wrong: dict[str, Any], *, rto
         np.where(np.isnan(numbers(expected)), np.nan, numbers(found)), numbers(expected), rtol=rtol, atol=atol
     )
     assert not matches(wrong["value"], expected, rtol=rtol, atol=atol), f"does not reject: {wrong['name']}"
+
+
+def cases(*names: str) -> list[tuple[str, dict[str, Any]]]:
+    """The cases of some files, with the file's name."""
+    return [(name, case) for name in names for case in load(name)["cases"]]
+
+
+def label(part: object) -> str:
+    """The id of a test: the file's name and the case's."""
+    return part if isinstance(part, str) else str(part["name"]) if isinstance(part, dict) else repr(part)
+
+
+def assert_peer(
+    found: object, peer: str, case: dict[str, Any], output: str, *, mask: object = None, loose: float = 0.0
+) -> None:
+    """`found` is the peer's output (where `mask`), and differs from the wrong answer that the file has for one case.
+
+    `loose` widens the file's tolerances, for a peer's own rounding that the test names.
+    """
+    file = load(peer)
+    rtol, atol = max(file["rtol"], loose), max(file["atol"], loose)
+    where = np.ones(np.shape(numbers(found)), dtype=np.bool_) if mask is None else numbers(mask) > 0
+    expected = numbers(case["outputs"][output])
+    np.testing.assert_allclose(numbers(found)[where], expected[where], rtol=rtol, atol=atol)
+    wrong = file["wrong"]
+    if (wrong["case"], wrong["output"]) == (case["name"], output):
+        distinct = not np.allclose(numbers(wrong["value"])[where], expected[where], rtol=rtol, atol=atol)
+        assert distinct, f"does not reject: {wrong['name']}"

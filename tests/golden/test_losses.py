@@ -30,7 +30,9 @@ def row_mean_tolerance(peer: str, mode: str) -> float:
 
 
 def run(case: dict[str, Any]) -> tuple[Objective, Tensor]:
-    clip = Vanilla(**{name: case[name] for name in ("clip_ratio_low", "clip_ratio_high", "clip_ratio_c")})
+    names = ("clip_ratio_low", "clip_ratio_high", "clip_ratio_c", "delta")
+    settings: dict[str, Any] = {name: case.get(name) for name in names}
+    clip = Vanilla(**settings)
     algorithm = Algorithm(
         advantage=Grpo(),
         policy_loss=clip,
@@ -48,6 +50,7 @@ def run(case: dict[str, Any]) -> tuple[Objective, Tensor]:
         advantages=tensor(case["advantages"]),
         completion_mask=tensor(case["mask"]).bool(),
         row_weights=torch.from_numpy(weights),
+        correction_weights=tensor(case["correction_weights"]) if case.get("correction_weights") else None,
     )
     objective = policy_objective(algorithm, inputs)
     objective.loss.backward()

@@ -38,7 +38,7 @@ NO_IDENTITY = {
     "tracking.experiment",
     "on_inexact_replay",
 }
-NOT_ALONE = {"algorithm.loss_norm_constant"}
+NOT_ALONE = {"algorithm.loss_norm_constant", "algorithm.use_kl_in_reward", "algorithm.ref_update_interval"}
 """Fields that no other value of fits without a change elsewhere; kinds are another section, seen below."""
 
 
@@ -70,7 +70,7 @@ def others(place: Field, value: Any) -> list[Any]:
         case list():
             return [[*value, "other"], [other * 0.5 for other in value if isinstance(other, float)], value[:1]]
         case _:
-            return [*choices, 1, 0.5, 3.0, "other"]
+            return [*choices, 1, 0.5, 3.0, "other", {}, [0.25, 0.5]]
 
 
 def changed(place: Field, value: Any) -> RunConfig | None:
