@@ -4,8 +4,8 @@
 
 Everything but the engine is real: command line, config, folder, lock, journal, signals. Environment:
 
-    DRILL_KILL_AT   disk operation before which the process sends itself SIGKILL ("rename iterations/~/rollouts-~.parquet",
-                    with ~ for every number and hash)
+    DRILL_KILL_AT   disk operation before which the process sends itself SIGKILL, with ~ for every number and hash:
+                    "rename iterations/~/rollouts-~.parquet"
     DRILL_LOG       file that takes the disk operations, one a line
     DRILL_PAUSE     seconds that the engine takes for each thing it is asked for
 """

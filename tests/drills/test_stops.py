@@ -26,7 +26,7 @@ def test_a_signal_ends_the_run_resumably(scripted: Make, number: signal.Signals,
     straight, run = scripted("straight"), scripted("stopped")
     assert straight.run() == 0, straight.text
     process = run.start(pause="0.2")
-    wait_until(lambda: (run.folder / "iterations/00001").exists())
+    wait_until((run.folder / "iterations/00001").exists)
     assert process.pid is not None
     os.kill(process.pid, number)
     process.join()
@@ -43,7 +43,7 @@ def test_a_signal_ends_the_run_resumably(scripted: Make, number: signal.Signals,
 def test_a_second_start_of_the_same_run_is_refused_and_touches_nothing(scripted: Make) -> None:
     run = scripted("twice")
     process = run.start(pause="0.1")
-    wait_until(lambda: (run.folder / "iterations/00000").exists())
+    wait_until((run.folder / "iterations/00000").exists)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGSTOP)
     try:

@@ -15,7 +15,6 @@ from random import Random
 
 from tasks.disk import space_errors
 
-
 _SIDECAR = re.compile(r"[a-z]+-\d{4}-[0-9a-f]{16}\.json")
 
 
@@ -246,10 +245,10 @@ class SimDisk:
         if hook is not None:
             hook()
         full_at = self.faults.full_at
-        if full_at is not None and full_at <= self.operations < full_at + self.faults.full_for:
-            if operation in ("write", "write_at", "append", "make_folder"):
-                with space_errors(path):
-                    raise OSError(errno.ENOSPC, "no space left")
+        is_full = full_at is not None and full_at <= self.operations < full_at + self.faults.full_for
+        if is_full and operation in ("write", "write_at", "append", "make_folder"):
+            with space_errors(path):
+                raise OSError(errno.ENOSPC, "no space left")
         if self.operations == self.faults.crash_at:
             if operation in ("write", "write_at", "append") and self.rng.random() < 0.5:
                 return True
@@ -274,7 +273,8 @@ class SimDisk:
         """Note it when a shard is made although its sidecar had been published."""
         line = json.loads(data)
         if self.faults_took_over:
-            return  # This writer looked before the other one published; what it makes in vain, create-only names refuse.
+            # This writer looked before the other one published; create-only names refuse what it makes in vain.
+            return
         if line.get("event") == "making":
             folder = "genesis" if line["iteration"] < 0 else f"{line['iteration']:05d}"
             sidecar = f"iterations/{folder}/{line['stage']}-{line['shard']:04d}-{line['key'][:16]}.json"

@@ -70,7 +70,7 @@ def run_schedule(
         except (Crash, DiskFull, EngineDied, Fenced):
             pass
         except (OSError, LedgerMismatch):
-            # Only a writer that was taken over may find its drafts swept away, or a ledger longer than what it had read.
+            # Only a writer that was taken over may find its drafts swept away, or a ledger longer than it had read.
             if not disk.faults_took_over:
                 raise
         disk = disk.after_crash(Faults(ignore_sync=ignore_sync), writer=f"w{life + 1}")

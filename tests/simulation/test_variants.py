@@ -1,4 +1,4 @@
-"""Other configs than the plain one, under the same schedules: more optimizer steps, a reference, amendments, horizons."""
+"""Other configs under the same schedules: more optimizer steps, a reference, amendments, horizons."""
 
 from functools import cache
 from random import Random

@@ -22,7 +22,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], bytes
 
 
 def refused(bench: Bench, kind: type[PapoError], *named: str) -> None:
-    """The start says what is damaged and what to do, and changes nothing that was there but the lock and the journal."""
+    """The start says what is damaged and what to do, and changes nothing that was there but lock and journal."""
     before = files_of(bench)
     with pytest.raises(kind) as caught:
         bench.run()
@@ -65,7 +65,7 @@ def test_a_missing_artifact_that_a_replay_needs_is_named(paused: Bench) -> None:
 def uncommitted(bench: Bench) -> Bench:
     """Take the last iteration's end away, as if the machine had died just before its commit."""
     newest = bench.paths("iterations/[0-9]*")[-1]
-    rows = [line for line in (bench.folder / "ledger.jsonl").read_bytes().splitlines(keepends=True)]
+    rows = (bench.folder / "ledger.jsonl").read_bytes().splitlines(keepends=True)
     last = len(bench.commits[-1].entries) + 1
     (bench.folder / "ledger.jsonl").write_bytes(b"".join(rows[:-last]))
     (newest / "commit.json").unlink()

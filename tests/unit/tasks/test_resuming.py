@@ -60,7 +60,7 @@ def test_bug_025_every_group_has_its_rows(six: Bench) -> None:
 
 def test_bug_026_and_027_every_rollout_is_an_input_of_exactly_one_update(six: Bench) -> None:
     """How often the update uses it is the engine's part: ppo_epochs times."""
-    updates = [path for path in six.paths("iterations/0*/update-*.json")]
+    updates = six.paths("iterations/0*/update-*.json")
     assert len(updates) == 6
     used = [ref for commit in six.commits[1:] for ref in commit.entries if ref.stage == "generate"]
     inputs = [ref for number in range(6) for ref in recorded_inputs(six, number)]
