@@ -80,7 +80,7 @@ def _train(experiment: Experiment, label: str, seed: int, model: Path, places: P
         f"iterations={experiment.iterations}",
         f"evaluation.every={experiment.every}",
         "model.cold_start=null",
-        f"model.path={model.resolve()}",
+        f"model.path={model}",
         "tracking.mlflow=off",
         *experiment.methods[label],
     ]
