@@ -17,8 +17,10 @@ from rich.table import Table
 from flows import commands
 from flows.build import Places
 from flows.doctor import examine
+from flows.launch import leave_within
 from papo.errors import PapoError
 
+LEAVE_SECONDS = 20.0
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Model folders: convert what a package ships.")
 app.add_typer(models, name="models")
@@ -211,7 +213,12 @@ def failures() -> Generator[None]:
 
 def main() -> None:
     """The `papo` command."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        # All is done and said; a Prefect client that still waits for a dead server must not hold the process.
+        leave_within(LEAVE_SECONDS, end.code if isinstance(end.code, int) else 1)
+        raise
 
 
 if __name__ == "__main__":
