@@ -55,7 +55,9 @@ def training_rows(request: Update) -> TrainingRows:
     credit = pl.read_parquet(request.advantages, columns=[*KEYS, "advantage", "token_advantages"])
     frame = frame.join(credit, on=KEYS, how="left", validate="1:1", maintain_order="left")
     for name in ("old_logprobs", "ref_logprobs"):
-        parts = [part for path in request.logprobs if name in (part := pl.read_parquet(path)).columns]
+        # A frame has both columns; the one that the algorithm does not need is null throughout.
+        frames = (pl.read_parquet(path) for path in request.logprobs)
+        parts = [part for part in frames if name in part.columns and part[name].null_count() < part.height]
         if parts:
             scores = pl.concat([part.select(*KEYS, name) for part in parts])
             frame = frame.join(scores, on=KEYS, how="left", validate="1:1", maintain_order="left")
