@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flows.generators import generator_in
 from papo.engines.host import EngineHost
 from papo.engines.protocol import Engine, EngineSettings
 from papo.errors import ConfigError
@@ -85,6 +86,8 @@ def _open(
     run_id: str, config: RunConfig, *, base: Path, amend: bool, reporter: Reporter, places: Places
 ) -> tuple[Run, IterationState | None]:
     folder = places.run(run_id)
+    # For its errors: they come before anything is created.
+    generator_in(folder, config)
     folder.mkdir(parents=True, exist_ok=True)
     around = Surroundings(
         disk=LocalDisk(folder),
@@ -95,6 +98,7 @@ def _open(
         sources=lambda config: read_sources(config, base),
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,
+        generator=lambda config: generator_in(folder, config),
     )
     return open_run(around, run_id, config, amend=amend)
 

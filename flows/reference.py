@@ -15,7 +15,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from papo.metrics import IterationSummary, UpdateStats
-from schemas.config import Role, RunConfig
+from schemas.config import RunConfig
+from schemas.section import Role
 from schemas.sft import SftConfig
 from schemas.shape import REQUIRED, Entry, entries_of, is_section
 

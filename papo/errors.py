@@ -11,6 +11,7 @@
     ├── DiskFull             exit 3   no space; everything published so far is safe
     ├── EngineError          exit 1   the learner or generator failed
     │   ├── EngineDied                its process is gone (killed, out of memory, never started)
+    │   ├── GeneratorDied             no server of a generator of its own is left; the learner is not affected
     │   └── NonFinite                 the update has no finite loss or gradient
     ├── InexactReplay        exit 1   a replayed update did not give the recorded weights
     └── Interrupted          exit 3   stopped by a signal; the next start goes on from here
@@ -62,6 +63,10 @@ class EngineError(PapoError):
 
 
 class EngineDied(EngineError):
+    pass
+
+
+class GeneratorDied(EngineError):
     pass
 
 

@@ -52,6 +52,16 @@ class UpdateStats:
     """Mean of |probability by the trainer − by the sampler| over training tokens; None without sampler_logprobs."""
     sampler_gap_max: float | None
     """Its largest value."""
+    sampler_logprob_gap_mean: float | None
+    """Mean of |log-prob by the trainer − by the sampler| over training tokens, in nats; what gap_alarm bounds."""
+    sampler_logprob_gap_max: float | None
+    """Its largest value."""
+    sampler_k1: float | None
+    """Mean of sampler_logprobs − old_logprobs over training tokens: KL(sampler, trainer), unbiased, of any sign."""
+    sampler_k3: float | None
+    """Mean of r − 1 − log r with r = trainer's probability / sampler's: the same KL, never negative."""
+    sampler_effective_sample_size: float | None
+    """(Σ r)² / (n·Σ r²): the share of the tokens that importance weights between sampler and trainer leave; 1 = equal."""
     clamped_log_ratios: int
     """Training tokens whose log-ratio was beyond log_ratio_clamp."""
 

@@ -4,10 +4,9 @@ Each field has a role. *identity* (unmarked) fields decide what is computed and 
 *horizon* fields decide how long; *operational* ones how and where. The latter two may change at any resume.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from papo.algorithm import PAPO, Algorithm
 from papo.chains import ChainTask
@@ -15,19 +14,8 @@ from papo.engines.protocol import EngineSettings, OptimizerSettings, PromptForma
 from papo.rewards import FormatReward, OutcomeReward
 from papo.scorers import ProcessScorer
 from schemas.canonical import sha256_of
-
-
-@dataclass(frozen=True)
-class Role:
-    name: Literal["horizon", "operational"]
-
-
-HORIZON = Role("horizon")
-OPERATIONAL = Role("operational")
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+from schemas.generators import EmbeddedGenerator, VllmGenerator
+from schemas.section import HORIZON, LATER, OPERATIONAL, Section, identity_of
 
 
 class Columns(Section):
@@ -212,6 +200,11 @@ class RunConfig(Section):
     """AdamW and its schedule."""
     engine: EngineConfig = EngineConfig()
     """The process group that samples and learns."""
+    generator: Annotated[EmbeddedGenerator | VllmGenerator, Field(discriminator="kind"), LATER] = EmbeddedGenerator()
+    """Who samples rollouts."""
+    gap_alarm: Annotated[float | None, OPERATIONAL] = 0.1
+    """Mean |log-prob by the trainer − by the sampler| over an iteration's training tokens, in nats, above which there
+    is an alarm (an event and a message); null: never."""
     evaluation: EvaluationConfig | None = EvaluationConfig()
     """When and how the held-out prompts are sampled; null or no data.evaluation: never."""
     checkpoint: Annotated[CheckpointConfig, OPERATIONAL] = CheckpointConfig()
@@ -254,22 +247,3 @@ class RunConfig(Section):
     @property
     def sha256(self) -> str:
         return sha256_of(self.identity)
-
-
-def identity_of(section: BaseModel) -> dict[str, Any]:
-    """The fields of `section` that decide what is computed, as plain JSON values."""
-    dumped = section.model_dump(mode="json")
-    return {
-        name: _identity(getattr(section, name), dumped[name])
-        for name, info in type(section).model_fields.items()
-        if not any(isinstance(mark, Role) for mark in info.metadata)
-    }
-
-
-def _identity(inner: Any, dumped: Any) -> Any:
-    if isinstance(inner, BaseModel):
-        return identity_of(inner)
-    if isinstance(inner, tuple):
-        items = cast("tuple[Any, ...]", inner)
-        return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]
-    return dumped

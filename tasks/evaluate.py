@@ -8,7 +8,7 @@ from schemas.config import EvaluationConfig, RunConfig, identity_of
 from schemas.records import FrameRef, IterationState
 from tasks.holding import using
 from tasks.run import Run, shards_of
-from tasks.sampling import addresses, generate_shard, sampling_sha256, width_of
+from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
 from tasks.score import process_scores
 from tasks.stage import stage
 from tasks.verify import outcomes
@@ -123,4 +123,5 @@ def _key_parts(
         "reward": identity_of(config.reward),
         "versions": [config.reward.outcome.version, config.scorer.version if config.scorer else None],
         "seed": config.seed,
+        **generator_key(config),
     }

@@ -5,7 +5,7 @@ from functools import partial
 from schemas.records import FrameRef, IterationState
 from tasks.holding import using
 from tasks.run import Run, shards_of
-from tasks.sampling import addresses, generate_shard, sampling_sha256, width_of
+from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
 from tasks.stage import stage
 
 
@@ -48,6 +48,7 @@ def generate(run: Run, state: IterationState, prompts: FrameRef) -> list[FrameRe
                     "threads": config.engine.threads,
                     "dtype": config.engine.dtype,
                     "seed": config.seed,
+                    **generator_key(config),
                 },
                 make=lambda work=work: using(run, state, work),
             )

@@ -21,6 +21,7 @@ def logprobs(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[
     old, reference = needs_old(config), config.algorithm.needs.reference
     if not (old or reference):
         return []
+    run.generator.rest()
 
     def make(shard: FrameRef) -> pl.DataFrame:
         frame = run.store.load(shard).select(_KEY)

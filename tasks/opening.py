@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine, EngineSettings
 from schemas.config import RunConfig
 from schemas.records import Commit, IterationState
@@ -37,6 +38,7 @@ class Surroundings:
     model: Callable[[RunConfig], tuple[str, dict[str, bytes]]]
     """The first policy's folder, and its config and tokenizer files."""
     reporter: Reporter
+    generator: Callable[[RunConfig], Generator] = lambda config: Embedded()
 
 
 def open_run(
@@ -57,6 +59,7 @@ def open_run(
 
 def close_run(run: Run) -> None:
     """End the engine and let the lock go."""
+    run.generator.close()
     run.engine.close()
     run.lease.release()
 
@@ -98,6 +101,7 @@ def _open(
     for folder in FOLDERS:
         ensure_folder(disk, folder)
     _sweep(disk, commits)
+    config_now = run_file.config_at(len(commits))
     journal = Journal(disk, around.clock, attempt=lease.token)
     run = Run(
         run_id=run_id,
@@ -106,7 +110,8 @@ def _open(
         ledger=ledger,
         journal=journal,
         lease=lease,
-        engine=around.engine(run_file.config_at(len(commits)).engine_settings),
+        engine=around.engine(config_now.engine_settings),
+        generator=around.generator(config_now),
         clock=around.clock,
         reporter=around.reporter,
         configs=_Configs(run_file),

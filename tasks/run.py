@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import polars as pl
 
+from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine, Progress
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
@@ -58,6 +59,8 @@ class Run:
     """Reads the data source of a split ("train" or "evaluation")."""
     model: str
     """The folder that the first policy is loaded from."""
+    generator: Generator = field(default_factory=Embedded)
+    """Who samples from the policy that the engine holds."""
     commits: list[Commit] = field(default_factory=list[Commit])
     lineage: int = 0
     pending: Updated | None = None

@@ -1,13 +1,20 @@
 """What training and evaluation rollouts share: how a shard's rows are addressed and how an engine is asked for them."""
 
+from dataclasses import asdict
+from typing import Any
+
 import polars as pl
 
 from papo.engines.protocol import Engine, Generate, RowAddress
+from papo.errors import GeneratorDied
 from papo.seeding import seed_for
 from schemas.canonical import sha256_of
-from schemas.config import RunConfig
+from schemas.config import RunConfig, identity_of
+from schemas.generators import EmbeddedGenerator
 from schemas.records import FrameRef, IterationState
 from tasks.run import Run
+
+ATTEMPTS = 2
 
 
 def addresses(prompts: pl.DataFrame, *, samples: int, seed: int, stage: str, iteration: int) -> list[RowAddress]:
@@ -29,6 +36,17 @@ def sampling_sha256(config: RunConfig, *, temperature: float) -> str:
     return sha256_of({**sampling, "temperature": temperature, "top_p": 1.0, "top_k": 0, "repetition_penalty": 1.0})
 
 
+def generator_key(config: RunConfig) -> dict[str, Any]:
+    """What a key says about who samples: nothing where the learner does, so that its keys are what they always were.
+
+    Which servers, how many and how long they may take is operational: a seeded row is the same from each of them.
+    """
+    generator = config.generator
+    if isinstance(generator, EmbeddedGenerator):
+        return {}
+    return {"generator": identity_of(generator)}
+
+
 def generate_shard(
     run: Run,
     engine: Engine,
@@ -42,11 +60,13 @@ def generate_shard(
     state: IterationState,
     name: str,
 ) -> pl.DataFrame:
-    """One shard's rollouts, as the engine made them."""
+    """One shard's rollouts, as the run's generator made them from the policy that `engine` holds."""
     path = run.local(prompts)
     return run.staged(
         name,
-        lambda output: engine.generate(
+        lambda output: _generate(
+            run,
+            engine,
             Generate(
                 prompts=path,
                 rows=tuple(rows),
@@ -59,9 +79,27 @@ def generate_shard(
                 sampling_sha256=sampling_sha256(config, temperature=temperature),
                 output=output,
             ),
-            run.progress,
         ),
     )
+
+
+def _generate(run: Run, engine: Engine, request: Generate) -> None:
+    """Sync, then sample. A generator whose servers are all gone is started again, once; the learner is not touched."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            synced = run.generator.sync(engine, request)
+            if synced is not None:
+                run.journal.event("synced", **asdict(synced), environment=run.generator.environment)
+            for note in run.generator.generate(engine, request, run.progress):
+                run.journal.event("generator_mended", what=note)
+                run.reporter.message(f"Generator: {note}")
+            return
+        except GeneratorDied as error:
+            run.journal.event("generator_died", attempt=attempt, reason=str(error))
+            run.generator.close()
+            if attempt == ATTEMPTS:
+                raise
+            run.reporter.message(f"The generator died ({error}); starting it again.")
 
 
 def width_of(prompts: pl.DataFrame) -> int:

@@ -38,6 +38,7 @@ def update(
     found = run.store.recorded_update(iteration, key)
     if found is None:
         request = update_request(run, iteration, inputs)
+        run.generator.rest()
         result = using(run, state, lambda engine: engine.update(request, run.progress))
         after = result.fingerprint
         made = Updated(
@@ -55,8 +56,23 @@ def update(
             stats={name: _finite(number) for name, number in result.stats.items()},
         )
         found = run.store.record_update(made)
+        _watch_gap(run, iteration, made, limit=config.gap_alarm)
     run.pending = found
     return found
+
+
+def _watch_gap(run: Run, iteration: int, made: Updated, *, limit: float | None) -> None:
+    """Raise the alarm where sampler and trainer disagree by more than `limit` (BUG-051): it grows for days before a
+    run is seen to fail by it."""
+    gap = made.stats.get("sampler_logprob_gap_mean")
+    if limit is None or gap is None or gap <= limit:
+        return
+    run.journal.event("sampler_gap", iteration=iteration, mean=gap, limit=limit)
+    run.reporter.message(
+        f"Sampler and trainer disagree in iteration {iteration}: their log-probs are {gap:.3g} nats apart on average, "
+        f"above gap_alarm {limit:g}. Look at the synced events in events.jsonl, at dtype and temperature; "
+        "algorithm.rollout_correction weighs such tokens down."
+    )
 
 
 def _finite(number: float | int | bool) -> float | int | bool | None:

@@ -1,5 +1,6 @@
 """One shard of completions, sampled by transformers on the learner's own weights."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from transformers import GenerationConfig
 
 from papo.engines.decoding import CompletionDecoder
 from papo.engines.models import LoadedModel
-from papo.engines.protocol import Generate
+from papo.engines.protocol import Decode, Generate
 from papo.engines.sampler import AddressedSampler
 from papo.errors import EngineError
 
@@ -37,6 +38,51 @@ def generate(
     prompts = _prompts(request)
     _check_limits(model, request, prompts)
     ids, logprobs = _decode(model, request, prompts, tick)
+    return _rollouts(model, request, prompts, ids, logprobs, policy_sha256=policy_sha256)
+
+
+def decoded(model: LoadedModel, request: Decode, *, policy_sha256: str) -> pl.DataFrame:
+    """The rollouts of a shard that was sampled elsewhere from these weights, in the columns of SCHEMA.
+
+    Raises EngineError where a row has not one finite log-prob a token, or a token that the model has not (BUG-033):
+    it is never padded or cut to fit.
+    """
+    prompts = _prompts(request.request)
+    sampled = pl.read_parquet(request.sampled, columns=["token_ids", "sampler_logprobs"])
+    if sampled.height != len(request.request.rows):
+        raise EngineError(f"{request.sampled} has {sampled.height} rows for a shard of {len(request.request.rows)}.")
+    vocabulary = model.module.config.vocab_size
+    ids, logprobs = sampled["token_ids"].to_list(), sampled["sampler_logprobs"].to_list()
+    for address, row_ids, row_logprobs in zip(request.request.rows, ids, logprobs, strict=True):
+        fault = row_fault(row_ids, row_logprobs, vocabulary=vocabulary)
+        if fault is not None:
+            raise EngineError(
+                f"the generator's row (group_id {address.group_id}, sample_index {address.sample_index}) {fault}:"
+                " refused, since a row that is padded or cut to fit trains on tokens that nobody drew."
+            )
+    return _rollouts(model, request.request, prompts, ids, logprobs, policy_sha256=policy_sha256)
+
+
+def row_fault(ids: list[int], logprobs: list[float], *, vocabulary: int) -> str | None:
+    """What is wrong with a sampled row, or None."""
+    if len(ids) != len(logprobs):
+        return f"has {len(ids)} token ids and {len(logprobs)} log-probs"
+    if not all(math.isfinite(number) and number <= 0.0 for number in logprobs):
+        return "has a log-prob that is no finite number up to 0"
+    wrong = [index for index in ids if not 0 <= index < vocabulary]
+    return f"has token id {wrong[0]}, beyond the vocabulary of {vocabulary}" if wrong else None
+
+
+def _rollouts(
+    model: LoadedModel,
+    request: Generate,
+    prompts: dict[int, tuple[str, list[int]]],
+    ids: list[list[int]],
+    logprobs: list[list[float]],
+    *,
+    policy_sha256: str,
+) -> pl.DataFrame:
+    """Rows cut at their end and decoded. Rows of a batch beyond those asked for are fillers and left out."""
     decoder = CompletionDecoder(model.tokenizer, end_ids=model.end_ids, keep_special_tokens=request.keep_special_tokens)
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
     for address, row_ids, row_logprobs in zip(request.rows, ids, logprobs, strict=False):

@@ -35,7 +35,7 @@ class RankGroup:
         self._processes: list[subprocess.Popen[bytes]] = []
         life_end, self._life = os.pipe()
         try:
-            port = str(_free_port()) if settings.ranks > 1 else "0"
+            port = str(free_port()) if settings.ranks > 1 else "0"
             for rank in range(settings.ranks):
                 self._spawn(rank_environment(settings, rank=rank, port=port, scratch=log.parent), life_end)
             if pid_file is not None:
@@ -144,15 +144,19 @@ class RankGroup:
         return "\n".join([f"Last lines of {self._log}:", *(f"  {line}" for line in lines[-LOG_LINES:])])
 
 
-def rank_environment(settings: EngineSettings, *, rank: int, port: str, scratch: Path) -> dict[str, str]:
-    """The whole environment of one rank: a short list of what it needs, so that no secret of the owner reaches it."""
-    kept = {
+def kept_environment() -> dict[str, str]:
+    """What a child may see of this process's environment."""
+    return {
         name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
+
+
+def rank_environment(settings: EngineSettings, *, rank: int, port: str, scratch: Path) -> dict[str, str]:
+    """The whole environment of one rank: a short list of what it needs, so that no secret of the owner reaches it."""
     source = str(Path(__file__).resolve().parents[2])
-    cpu = {"DS_ACCELERATOR": "cpu"} if settings.device == "cpu" or not _has_gpu() else {}
+    cpu = {"DS_ACCELERATOR": "cpu"} if settings.device == "cpu" or not has_gpu() else {}
     return (
-        kept
+        kept_environment()
         | cpu
         | {
             "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),
@@ -179,12 +183,13 @@ def rank_environment(settings: EngineSettings, *, rank: int, port: str, scratch:
     )
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     """Whether an NVIDIA driver is loaded, told without importing torch."""
     return Path("/proc/driver/nvidia/version").exists()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

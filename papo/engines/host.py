@@ -14,6 +14,7 @@ from papo.engines.group import RankGroup
 from papo.engines.messages import VERBS, Answer, Command, Failure, Tick, from_json, to_json
 from papo.engines.protocol import (
     CreateModel,
+    Decode,
     EngineSettings,
     Fingerprint,
     Generate,
@@ -99,6 +100,12 @@ class EngineHost:
 
     def generate(self, request: Generate, progress: Progress | None = None) -> None:
         self._call("generate", request, progress=progress)
+
+    def end_ids(self) -> tuple[int, ...]:
+        return self._call("end_ids", None)
+
+    def decode(self, request: Decode) -> None:
+        self._call("decode", request)
 
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
         self._call("logprobs", request, progress=progress)

@@ -55,6 +55,8 @@ VERBS: dict[str, tuple[Any, Any]] = {
     "tokenize_pairs": (protocol.TokenizePairs, type(None)),
     "open": (protocol.Open, protocol.Fingerprint),
     "generate": (protocol.Generate, type(None)),
+    "end_ids": (type(None), tuple[int, ...]),
+    "decode": (protocol.Decode, type(None)),
     "logprobs": (protocol.Logprobs, type(None)),
     "update": (protocol.Update, protocol.UpdateResult),
     "sft": (protocol.SftSteps, protocol.SftResult),

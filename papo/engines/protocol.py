@@ -7,7 +7,7 @@ Requests and answers are plain frozen values which cross the process border as J
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from papo.algorithm import Algorithm
 from papo.values import value
@@ -156,6 +156,17 @@ class Generate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """Make rollouts of a shard that another generator sampled from the open policy's weights: cut each row after its
+    first end token and decode it, by the same code as `generate`."""
+
+    request: Generate
+    """What was asked for; its `output` takes the rollouts."""
+    sampled: str
+    """Parquet with token_ids and sampler_logprobs, rows in the order of `request.rows`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Logprobs:
     """Log-probs of stored completions under a state, at the sampling temperature, plus token entropies if asked."""
 
@@ -233,6 +244,7 @@ class SftResult:
     losses: tuple[float, ...]
 
 
+@runtime_checkable
 class Engine(Protocol):
     """A learner that can also generate on its own weights. Every call may raise `papo.errors.EngineDied`, after which
     `start` gives an empty engine again."""
@@ -253,6 +265,11 @@ class Engine(Protocol):
     def tokenize_pairs(self, request: TokenizePairs) -> None: ...
     def open(self, request: Open) -> Fingerprint: ...
     def generate(self, request: Generate, progress: Progress | None = None) -> None: ...
+    def end_ids(self) -> tuple[int, ...]:
+        """Every id that ends a completion of the open policy."""
+        ...
+
+    def decode(self, request: Decode) -> None: ...
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None: ...
     def update(self, request: Update, progress: Progress | None = None) -> UpdateResult: ...
     def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult: ...

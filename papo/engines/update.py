@@ -13,6 +13,7 @@ from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.protocol import EngineSettings, Update
 from papo.engines.rows import TrainingRows, training_rows
+from papo.engines.sampler_gap import sampler_figures, sampler_sums
 from papo.engines.schedule import learning_rate
 from papo.errors import EngineError
 from papo.losses import LossInputs, row_weights
@@ -142,6 +143,7 @@ class _Update:
             first_ratio_deviation=steps[0].sums["ratio_deviation_max"] if steps else 0.0,
             sampler_gap_mean=sums["sampler_gap"] / tokens if "sampler_gap" in sums else None,
             sampler_gap_max=sums.get("sampler_gap_max"),
+            **sampler_figures(sums),
             clamped_log_ratios=int(sums.get("clamped_log_ratios", 0.0)),
         )
 
@@ -171,7 +173,7 @@ class _Update:
             entropies=scores.entropies,
         )
         entropy = {} if scores.entropies is None else {"token_entropy": float(scores.entropies.detach()[mask].sum())}
-        return policy_objective(algorithm, inputs), entropy
+        return policy_objective(algorithm, inputs), entropy | sampler_sums(inputs)
 
     def _check_first_ratio(self, deviation: float) -> None:
         limit = LARGEST_FIRST_DEVIATION[self.settings.dtype]

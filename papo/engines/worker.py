@@ -15,7 +15,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar
 
 from papo.engines import distributed, models, protocol, tokenizing
-from papo.engines.generator import generate
+from papo.engines.generator import decoded, generate
 from papo.engines.learner import Learner, module_fingerprint
 from papo.engines.models import LoadedModel
 from papo.engines.scoring import score_rollouts
@@ -91,6 +91,15 @@ class Worker:
         if self._takes_part:
             frame = generate(learner.model, request, policy_sha256=fingerprint.policy_sha256, tick=self._tick)
             self._write(frame, request.output)
+
+    def end_ids(self, _: None) -> tuple[int, ...]:
+        return self._policy("take end tokens from")[0].model.end_ids
+
+    def decode(self, request: protocol.Decode) -> None:
+        learner, fingerprint = self._policy("decode for")
+        if self._rank == 0:
+            frame = decoded(learner.model, request, policy_sha256=fingerprint.policy_sha256)
+            self._write(frame, request.request.output)
 
     def logprobs(self, request: protocol.Logprobs) -> None:
         if request.state == "policy":

@@ -12,6 +12,7 @@ import polars as pl
 
 from papo.engines.protocol import (
     CreateModel,
+    Decode,
     Fingerprint,
     Generate,
     Logprobs,
@@ -122,6 +123,12 @@ class ScriptedEngine:
                 }
             )
         self._write(request.output, pl.DataFrame(rows, schema=ROLLOUTS))
+
+    def end_ids(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def decode(self, request: Decode) -> None:
+        raise NotImplementedError
 
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
         self._call()

@@ -43,6 +43,7 @@ NO_IDENTITY = {
     "tracking.mlflow",
     "tracking.experiment",
     "on_inexact_replay",
+    "gap_alarm",
 }
 NOT_ALONE = {"algorithm.loss_norm_constant", "algorithm.use_kl_in_reward", "algorithm.ref_update_interval"}
 """Fields that no other value of fits without a change elsewhere; kinds are another section, seen below."""

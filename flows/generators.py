@@ -1,0 +1,83 @@
+"""From a config's generator section to what samples: the learner itself, or vLLM servers."""
+
+import os
+from pathlib import Path
+
+from papo.engines.generators import Embedded, Generator
+from papo.engines.group import has_gpu
+from papo.errors import ConfigError
+from schemas.config import RunConfig
+from schemas.generators import VllmGenerator
+
+PROBE_LENGTH = 320
+
+
+def generator_in(folder: Path, config: RunConfig) -> Generator:
+    """The generator of the run in `folder`; nothing is started yet.
+
+    Raises ConfigError where vLLM's environment or the variable with the API key is not there.
+    """
+    section = config.generator
+    if not isinstance(section, VllmGenerator):
+        return Embedded()
+    # httpx is imported only where a run needs it.
+    from papo.engines.vllm_generator import VllmGenerator as Servers  # noqa: PLC0415
+    from papo.engines.vllm_generator import VllmSettings  # noqa: PLC0415
+    from papo.engines.vllm_install import require  # noqa: PLC0415
+    from papo.engines.vllm_server import ServerSettings  # noqa: PLC0415
+
+    if section.servers == "managed":
+        require(section.environment)
+    needed = needed_length(config)
+    if section.max_model_len is not None and section.max_model_len < needed:
+        raise ConfigError(
+            f"generator.max_model_len is {section.max_model_len}, but sampling.max_prompt_length and"
+            f" max_completion_length need {needed} tokens: raise it, or leave it out."
+        )
+    return Servers(
+        VllmSettings(
+            server=ServerSettings(
+                environment=section.environment,
+                dtype=section.dtype or config.engine.dtype,
+                max_model_len=section.max_model_len or needed_length(config, probe=True),
+                gpu_memory_utilization=section.gpu_memory_utilization,
+                cache_gib=section.cpu_cache_gib,
+                threads=section.cpu_threads,
+                sleeps=sleeps(section, gpu=has_gpu() and config.engine.device != "cpu"),
+                trust_remote_code=config.model.trust_remote_code,
+                start_seconds=section.start_seconds,
+            ),
+            urls=None if section.servers == "managed" else section.servers,
+            num_servers=section.num_servers,
+            gpus=section.gpus,
+            seeded=section.seeded,
+            concurrency=section.concurrency,
+            request_seconds=section.request_seconds,
+            api_key=_api_key(section.api_key_env),
+        ),
+        scratch=folder / "sync",
+        logs=folder / "logs",
+    )
+
+
+def needed_length(config: RunConfig, *, probe: bool = False) -> int:
+    """Tokens of the longest prompt and completion; with `probe` no fewer than the log-prob probe takes."""
+    sampling = config.sampling
+    needed = sampling.max_prompt_length + sampling.max_completion_length
+    return max(needed, PROBE_LENGTH) if probe else needed
+
+
+def sleeps(section: VllmGenerator, *, gpu: bool) -> bool:
+    """Whether servers give their memory back during the update."""
+    if section.sleep != "auto":
+        return section.sleep == "always"
+    return gpu and section.servers == "managed" and section.gpus is None
+
+
+def _api_key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigError(f"generator.api_key_env names {variable}, which is not set: export it before the run starts.")
+    return key

@@ -1,0 +1,47 @@
+"""What the sections of a config are made of: frozen and closed models, and the role of each field."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict
+
+
+@dataclass(frozen=True)
+class Role:
+    name: Literal["horizon", "operational"]
+
+
+HORIZON = Role("horizon")
+OPERATIONAL = Role("operational")
+
+
+class Later:
+    """Marks an identity field that came after the first runs: at its default it is left out of the identity, so that
+    runs which never heard of it keep their hashes."""
+
+
+LATER = Later()
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def identity_of(section: BaseModel) -> dict[str, Any]:
+    """The fields of `section` that decide what is computed, as plain JSON values."""
+    dumped = section.model_dump(mode="json")
+    return {
+        name: _identity(getattr(section, name), dumped[name])
+        for name, info in type(section).model_fields.items()
+        if not any(isinstance(mark, Role) for mark in info.metadata)
+        and not (LATER in info.metadata and getattr(section, name) == info.default)
+    }
+
+
+def _identity(inner: Any, dumped: Any) -> Any:
+    if isinstance(inner, BaseModel):
+        return identity_of(inner)
+    if isinstance(inner, tuple):
+        items = cast("tuple[Any, ...]", inner)
+        return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]
+    return dumped
