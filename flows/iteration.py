@@ -61,10 +61,14 @@ def iteration(run: Run, state: IterationState, call: Call) -> IterationState:
 
 def advance(run: Run, state: IterationState | None, call: Call, *, limit: int | None = None) -> str | None:
     """Advance a run to its horizon, or by `limit` iterations. Returns why it stopped before, or None."""
-    done = 0
+    done, changed = 0, False
     while True:
         try:
             state = state or genesis(run, call)
+            if changed and holds(run, state):
+                # What a new lineage starts from is kept, or the next crash would replay it to other weights again.
+                call(checkpoint, state.iteration, state=state)
+            changed = False
             reason = stop_reason(run.configs(state.iteration), run.commits)
             if reason is not None or state.iteration >= run.horizon or done == limit:
                 closing(run, state, call)
@@ -72,9 +76,7 @@ def advance(run: Run, state: IterationState | None, call: Call, *, limit: int | 
             state = iteration(run, state, call)
             done += 1
         except StateChanged as change:
-            state = change.state
-            if holds(run, state):
-                call(checkpoint, state.iteration, state=state)
+            state, changed = change.state, True
 
 
 def closing(run: Run, state: IterationState, call: Call) -> None:
