@@ -21,7 +21,7 @@ $(shell rm -f $(STAMP))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup smollm2 train test test-fast test-long check format clean
+.PHONY: help setup smollm2 train test test-fast test-long test-vllm mutants check format clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,13 +48,20 @@ train: $(STAMP) ## Set up, then train on the digit chains (RUN=another.yaml, ARG
 
 test: $(STAMP) ## Set up, then all that CI runs
 	$(TEST_ENV) $(PYTEST) -n 2 -m "not long" $(FAST_TESTS) $(wildcard tests/contracts) $(ARGS)
-	$(if $(SLOW_TESTS),$(TEST_ENV) $(PYTEST) -n 2 --dist loadfile -m "not long" $(SLOW_TESTS) $(ARGS))
+	$(if $(SLOW_TESTS),$(TEST_ENV) $(PYTEST) -n 2 --dist loadfile -m "not long and not vllm" $(SLOW_TESTS) $(ARGS))
 
 test-fast: $(STAMP) ## The tests of seconds: no torch and no Prefect where the layer has none
 	$(TEST_ENV) $(PYTEST) -m "not long" $(FAST_TESTS) $(ARGS)
 
 test-long: $(STAMP) ## The tests of minutes: more crashes, real Prefect, the packaged real model
 	$(TEST_ENV) $(PYTEST) -m long tests $(ARGS)
+
+test-vllm: $(STAMP) ## The tests with real vLLM servers, in an environment that is made if it is missing
+	$(BIN)/papo engines install-vllm
+	$(TEST_ENV) $(PYTEST) -m vllm tests/vllm $(ARGS)
+
+mutants: $(STAMP) ## Break the method in over a hundred ways and see the tests notice
+	$(TEST_ENV) $(BIN)/python -m tests.mutants.run $(ARGS)
 
 check: $(STAMP) ## Lint, format, types, import rules
 	$(BIN)/ruff check

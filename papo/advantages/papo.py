@@ -103,12 +103,15 @@ class Papo:
         return shares
 
     def _guarded(self, outcome: Values, process: Values, rollouts: ScoredRollouts) -> Values:
-        """The process part, raised where the total of a right row is not above every wrong row of its group."""
+        """The process part, raised where the total of a right row is not above every wrong row of its group.
+
+        Groups of equal rewards are left alone: there is no order of outcomes to guard.
+        """
         guarded = process.copy()
         for group in np.unique(rollouts.group):
             members = (rollouts.group == group) & rollouts.scorable
             right, wrong = members & rollouts.correct, members & ~rollouts.correct
-            if right.any() and wrong.any():
+            if right.any() and wrong.any() and outcome[members].any():
                 floor = (outcome[wrong] + process[wrong]).max() + self.order_guard_margin
                 guarded[right] = np.maximum(process[right], floor - outcome[right])
         return guarded

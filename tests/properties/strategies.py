@@ -1,13 +1,13 @@
 """Batches of rollouts and of token tensors, as hypothesis draws them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from papo.rollouts import ScoredRollouts
+from papo.rollouts import Ragged, ScoredRollouts, ragged
 
 rewards = st.floats(-100, 100, allow_nan=False).map(lambda number: round(number, 3))
 scores = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1).map(lambda number: round(number, 3))
@@ -27,6 +27,43 @@ def rollouts(draw: st.DrawFn, *, outcomes: st.SearchStrategy[float] = rewards, h
         process=np.array(draw(st.lists(scores | missing if holes else scores, min_size=rows, max_size=rows))),
         lengths=np.array(draw(st.lists(st.integers(0, 9), min_size=rows, max_size=rows))),
     )
+
+
+@st.composite
+def token_rollouts(draw: st.DrawFn, *, holes: bool = True, full_mask: bool = False) -> ScoredRollouts:
+    """`rollouts` with numbers of every kind for each token, steps that cover the row, and (maybe) masked tokens."""
+    batch = draw(rollouts(holes=holes))
+    source = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    share = 1.0 if full_mask else draw(st.sampled_from([0.5, 0.8, 1.0]))
+
+    def lists(scale: float = 1.0) -> Ragged:
+        return ragged([source.normal(scale=scale, size=length) for length in batch.lengths])
+
+    ends = [np.array(sorted({*source.integers(0, length, 3), length - 1}) if length else [], dtype=float)
+            for length in batch.lengths]  # fmt: skip
+    scores = [source.choice([0.0, 0.5, 1.0, *([np.nan] if holes else [])], size=len(steps)) for steps in ends]
+    return replace(
+        batch,
+        token_rewards=lists(0.2),
+        token_values=lists(),
+        token_mask=ragged([(source.random(length) < share).astype(float) for length in batch.lengths]),
+        step_ends=ragged(ends),
+        step_scores=ragged(scores),
+        truncated=source.random(len(batch.group)) < 0.3,
+        final_values=source.normal(size=len(batch.group)),
+        components=np.stack([batch.outcome, batch.process], axis=1),
+    )
+
+
+def select(batch: ScoredRollouts, order: np.ndarray) -> ScoredRollouts:
+    """The given rows, in the given order, with all that belongs to them."""
+
+    def chosen(part: object) -> object:
+        if isinstance(part, Ragged):
+            return ragged([part.row(int(row)) for row in order])
+        return part[order] if isinstance(part, np.ndarray) else part
+
+    return ScoredRollouts(**{field.name: chosen(getattr(batch, field.name)) for field in fields(batch)})  # pyright: ignore[reportArgumentType]  # each field keeps its kind
 
 
 @dataclass(frozen=True)

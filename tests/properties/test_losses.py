@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,7 +13,23 @@ from torch import Tensor
 
 from papo.advantages import Grpo
 from papo.algorithm import Algorithm
-from papo.losses import LossAggMode, LossInputs, Vanilla, merge_sums, policy_objective, row_weights, token_kl
+from papo.losses import (
+    Cispo,
+    Gspo,
+    GspoToken,
+    LossAggMode,
+    LossInputs,
+    RolloutCorrection,
+    Vanilla,
+    corrections,
+    effective_sample_size,
+    full_kl,
+    merge_sums,
+    policy_objective,
+    row_weights,
+    token_kl,
+    value_objective,
+)
 from papo.losses.kl import KlType
 from tests.properties.strategies import Batch, batches
 
@@ -25,6 +42,14 @@ ALGORITHMS = [
     replace(BASE, use_kl_loss=True, kl_loss_coef=0.1),
     replace(BASE, use_kl_loss=True, kl_loss_coef=0.1, kl_loss_type="k2", kl_on_zero_advantage=False),
     replace(BASE, log_ratio_clamp=None, use_kl_loss=True, kl_clamp=None, kl_value_clamp=None),
+    replace(BASE, loss_agg_mode="seq-mean-token-mean", policy_loss=Gspo(clip_ratio_low=0.1, clip_ratio_high=0.1)),
+    replace(BASE, loss_agg_mode="seq-mean-token-mean", policy_loss=GspoToken(sequence_ratio_norm="sum")),
+    replace(BASE, policy_loss=Cispo(cispo_ratio_min=0.5, cispo_ratio_max=1.5)),
+    replace(BASE, policy_loss=Vanilla(importance_sampling_level="sequence", delta=1.5)),
+    replace(BASE, use_kl_loss=True, kl_loss_coef=0.1, kl_loss_type="k3+", kl_level="sequence"),
+    replace(BASE, use_kl_loss=True, kl_loss_coef=0.1, kl_loss_type="abs", use_bias_correction_kl=True),
+    replace(BASE, rollout_correction=RolloutCorrection(rollout_is="token", rollout_is_threshold=1.01)),
+    replace(BASE, rollout_correction=RolloutCorrection(rollout_is="sequence", rollout_is_mode="mask")),
 ]
 algorithms = st.sampled_from(ALGORITHMS)
 many = settings(max_examples=250)
@@ -153,11 +178,11 @@ def test_an_unchanged_policy_has_ratio_one_and_the_plain_policy_gradient(batch: 
 
 @given(batch=batches())
 def test_equal_policies_have_no_kl(batch: Batch):
-    for kl_type in ("k1", "k2", "k3", "k3_reversed"):
+    for kl_type in get_args(KlType):
         assert not token_kl(batch.logprobs, batch.logprobs, batch.mask, kl_type=kl_type).any()
 
 
-@pytest.mark.parametrize("kl_type", ["k2", "k3", "k3_reversed"])
+@pytest.mark.parametrize("kl_type", ["k2", "k3", "k3_reversed", "k3+", "abs"])
 @given(batch=batches())
 def test_kl_estimates_but_k1_are_never_negative(kl_type: KlType, batch: Batch):
     assert (token_kl(batch.logprobs, batch.ref_logprobs, batch.mask, kl_type=kl_type) >= 0).all()
@@ -238,3 +263,160 @@ def test_which_divergence_each_estimator_descends():
     assert not torch.allclose(reverse, forward, atol=1e-3)
     expected, reverse, forward = exact_gradient("k3")
     assert_equal(expected, forward)
+    expected, reverse, forward = exact_gradient("k1+")
+    assert_equal(expected, reverse)
+    expected, reverse, forward = exact_gradient("k3+")
+    assert_equal(expected, reverse)
+    expected, reverse, forward = exact_gradient("k3_reversed")
+    assert not torch.allclose(expected, reverse, atol=1e-3)
+
+
+@given(batch=batches(), width=st.floats(0, 0.5))
+def test_gspo_is_gspo_token_for_one_advantage_a_row(batch: Batch, width: float):
+    """In value, in gradient and in what is clipped (arXiv:2507.18071 §4.3)."""
+    constant = replace(batch, advantages=batch.advantages[:, :1].expand_as(batch.advantages).clone())
+    settings: dict[str, Any] = {"clip_ratio_low": width, "clip_ratio_high": width}
+    base = replace(BASE, loss_agg_mode="seq-mean-token-mean")
+    loss, gradient, sums = run(replace(base, policy_loss=Gspo(**settings)), constant)
+    other_loss, other_gradient, other_sums = run(replace(base, policy_loss=GspoToken(**settings)), constant)
+    torch.testing.assert_close(other_loss, loss, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(other_gradient, gradient, rtol=1e-9, atol=1e-9)
+    assert other_sums["ratio_max"] == pytest.approx(sums["ratio_max"])
+
+
+@given(batch=batches(), low=st.floats(0, 1), high=st.floats(0, 2))
+def test_clipping_by_sequence_is_gspo(batch: Batch, low: float, high: float):
+    bounds: dict[str, Any] = {"clip_ratio_low": low, "clip_ratio_high": high}
+    vanilla = Vanilla(importance_sampling_level="sequence", **bounds)
+    found, expected = (
+        run(replace(BASE, policy_loss=vanilla), batch),
+        run(replace(BASE, policy_loss=Gspo(**bounds)), batch),
+    )
+    assert torch.equal(found[0], expected[0])
+    assert torch.equal(found[1], expected[1])
+
+
+@many
+@given(algorithm=algorithms, batch=batches(min_tokens=1))
+def test_ratio_is_one_at_the_first_pass_for_every_loss(algorithm: Algorithm, batch: Batch):
+    """Old log-probs frozen before the first step: nothing is clipped, and the gradient is the plain one."""
+    plain = replace(algorithm, use_kl_loss=False, rollout_correction=RolloutCorrection())
+    fresh = replace(batch, logprobs=batch.old_logprobs)
+    _, gradient, sums = run(plain, fresh)
+    assert sums["ratio_deviation_max"] == 0.0
+    assert sums["clipped"] == sums["clipped_lower"] == 0.0
+    if (
+        not isinstance(algorithm.policy_loss, Gspo)
+        and getattr(plain.policy_loss, "importance_sampling_level", "") != "sequence"
+    ):
+        expected = torch.where(batch.mask, -batch.advantages * weights_of(plain, batch.mask)[:, None], 0.0)
+        assert_equal(gradient, expected)
+
+
+@given(batch=batches(min_tokens=1))
+def test_cispo_keeps_a_gradient_on_clipped_tokens(batch: Batch):
+    capped = replace(BASE, policy_loss=Cispo(cispo_ratio_max=1.0))
+    _, gradient, _ = run(capped, batch)
+    ratio = (batch.logprobs - batch.old_logprobs).exp().clamp(max=1.0)
+    expected = torch.where(batch.mask, -ratio * batch.advantages / batch.mask.sum(), 0.0)
+    assert_equal(gradient, expected)
+
+
+@given(batch=batches(min_tokens=1), bound=st.floats(1.3, 5))
+def test_two_sided_clipping_bounds_what_a_bad_token_loses(batch: Batch, bound: float):
+    loss, gradient, _ = run(replace(BASE, policy_loss=Vanilla(delta=bound)), batch)
+    plain, plain_gradient, _ = run(BASE, batch)
+    ratio = (batch.logprobs - batch.old_logprobs).exp()
+    hit = batch.mask & (batch.advantages < 0) & (ratio > bound)
+    assert not gradient[hit].any()
+    assert torch.equal(gradient[~hit], plain_gradient[~hit])
+    assert loss <= plain + 1e-12
+
+
+@given(batch=batches(min_tokens=1), level=st.sampled_from(["token", "sequence", "geometric"]), cap=st.floats(0.5, 3))
+def test_corrections_are_capped_and_one_where_sampler_and_trainer_agree(batch: Batch, level: Any, cap: float):
+    """TIS only caps, IcePop only drops, and a weight is a function of the row alone."""
+    truncate = RolloutCorrection(rollout_is=level, rollout_is_threshold=cap)
+    made = corrections(truncate, batch.old_logprobs, batch.sampler_logprobs, batch.mask)
+    assert torch.equal(made.weights, made.uncapped.clamp(max=cap))
+    assert not made.weights[~batch.mask].any()
+    assert torch.equal(made.kept, batch.mask)
+    popped = corrections(
+        replace(truncate, rollout_is_mode="mask"), batch.old_logprobs, batch.sampler_logprobs, batch.mask
+    ).weights
+    assert ((popped == 0) | (popped == made.uncapped)).all()
+    assert (popped[made.uncapped > cap] == 0).all()
+    same = corrections(truncate, batch.old_logprobs, batch.old_logprobs, batch.mask).uncapped
+    assert torch.equal(same, batch.mask.double())
+
+
+@given(batch=batches(min_tokens=1))
+def test_effective_sample_size_is_between_one_token_and_all(batch: Batch):
+    settings = RolloutCorrection(rollout_is="token", rollout_is_threshold=10.0)
+    weights = corrections(settings, batch.logprobs, batch.old_logprobs, batch.mask).weights
+    size = effective_sample_size(weights, batch.mask).item()
+    assert 1 / batch.mask.sum().item() - 1e-9 <= size <= 1 + 1e-9
+    assert effective_sample_size(batch.mask.double(), batch.mask).item() == pytest.approx(1.0)
+
+
+@given(batch=batches(min_tokens=1), low=st.floats(0.1, 0.9), high=st.floats(1.1, 3))
+def test_rejection_drops_whole_rows_by_their_mean(batch: Batch, low: float, high: float):
+    settings = RolloutCorrection(rollout_rs="seq_mean_k1", rollout_rs_low=low, rollout_rs_high=high)
+    kept = corrections(settings, batch.logprobs, batch.old_logprobs, batch.mask).kept
+    for row in range(len(kept)):
+        own = batch.mask[row]
+        if own.any():
+            ratio = (batch.logprobs - batch.old_logprobs)[row][own].mean().exp()
+            assert bool(kept[row].any()) == bool(low <= ratio <= high)
+            assert torch.equal(kept[row], own) or not kept[row].any()
+
+
+@given(
+    batch=batches(), cliprange=st.sampled_from([None, 0.1, 0.5]), poison=st.sampled_from([float("nan"), float("inf")])
+)
+def test_the_value_loss_is_a_sum_of_its_rows_and_blind_to_the_mask(batch: Batch, cliprange: Any, poison: float):
+    """BUG-015; and clipping only raises it."""
+    weights = weights_of(BASE, batch.mask)
+
+    def loss(name: float, rows: Any = slice(None)) -> Tensor:
+        values, old, returns = (
+            tensor.where(batch.mask, name)[rows] for tensor in (batch.logprobs, batch.old_logprobs, batch.advantages)
+        )
+        mask = batch.mask[rows]
+        return value_objective(values, old, returns, mask, weights[rows], cliprange_value=cliprange).loss
+
+    assert torch.equal(loss(poison), loss(0.0))
+    assert_equal(sum(loss(0.0, slice(row, row + 1)) for row in range(len(weights))), loss(0.0))
+    plain = value_objective(
+        batch.logprobs, batch.old_logprobs, batch.advantages, batch.mask, weights, cliprange_value=None
+    ).loss
+    assert loss(0.0) >= plain - 1e-12
+
+
+@given(seed=st.integers(0, 10_000), temperature=st.sampled_from([0.5, 1.0, 2.0]))
+def test_the_full_kl_is_what_k1_and_k3_estimate(seed: int, temperature: float):
+    """Their exact expectation over a vocabulary of six; never negative, and 0 for equal policies."""
+    generator = torch.Generator().manual_seed(seed)
+    logits, reference = (torch.randn(2, 3, 6, dtype=torch.float64, generator=generator) for _ in range(2))
+    exact = full_kl(logits, reference, temperature=temperature)
+    policy, other = ((part / temperature).log_softmax(-1) for part in (logits, reference))
+    for kl_type in ("k1", "k3"):
+        mask = torch.ones(6, 6, dtype=torch.bool)
+        estimates = token_kl(
+            policy.reshape(6, 6), other.reshape(6, 6), mask, kl_type=kl_type, kl_clamp=None, kl_value_clamp=None
+        )
+        expected = (policy.exp().reshape(6, 6) * estimates).sum(-1).reshape(2, 3)
+        torch.testing.assert_close(exact, expected, rtol=1e-9, atol=1e-9)
+    assert (exact >= 0).all()
+    assert full_kl(logits, logits, temperature=temperature).abs().max() < 1e-12
+
+
+@given(batch=batches())
+def test_a_straight_through_kl_has_the_value_of_one_and_the_gradient_of_the_other(batch: Batch):
+    pairs: list[tuple[KlType, KlType]] = [("k1+", "k1"), ("k3+", "k3")]
+    for name, base in pairs:
+        logprobs = batch.logprobs.clone().requires_grad_()
+        kl = token_kl(logprobs, batch.ref_logprobs, batch.mask, kl_type=name)
+        assert_equal(kl.detach(), token_kl(batch.logprobs, batch.ref_logprobs, batch.mask, kl_type=base))
+        kl.sum().backward()
+        assert_equal(logprobs.grad, torch.where(batch.mask, batch.logprobs - batch.ref_logprobs, 0.0))

@@ -1,0 +1,1 @@
+"""Faults put into the method on purpose: what the tests must find."""
