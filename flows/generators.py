@@ -1,7 +1,9 @@
 """From a config's generator section to what samples: the learner itself, or vLLM servers."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from papo.engines.generators import Embedded, Generator
 from papo.engines.group import has_gpu
@@ -10,6 +12,9 @@ from schemas.config import RunConfig
 from schemas.generators import VllmGenerator
 
 PROBE_LENGTH = 320
+"""Tokens that the log-prob probe would like to have."""
+SERVED_ALONE = 0.9
+"""Share of the GPU's memory for a server that nobody shares it with."""
 
 
 def generator_in(folder: Path, config: RunConfig) -> Generator:
@@ -72,6 +77,35 @@ def sleeps(section: VllmGenerator, *, gpu: bool) -> bool:
     if section.sleep != "auto":
         return section.sleep == "always"
     return gpu and section.servers == "managed" and section.gpus is None
+
+
+def install_vllm(folder: Path, *, build: str, say: Callable[[str], None]) -> None:
+    """Make vLLM's environment in `folder`, unless it is there."""
+    from papo.engines.vllm_install import PACKAGES, Build, install  # noqa: PLC0415
+
+    if build not in ("auto", *PACKAGES):
+        raise ConfigError(f"--build {build} is unknown: use auto, {' or '.join(PACKAGES)}.")
+    install(folder, build=cast("Build", build), say=say)
+
+
+def serve_vllm(model: Path, *, port: int, dtype: str, max_model_len: int, environment: Path) -> None:
+    """Become a vLLM server on loopback, with what a run needs of it. Returns only by an error."""
+    from papo.engines.vllm_install import require  # noqa: PLC0415
+    from papo.engines.vllm_server import ServerSettings, server_command, server_environment  # noqa: PLC0415
+
+    require(str(environment))
+    if not (model / "config.json").is_file():
+        raise ConfigError(f"{model} is no Hugging Face folder: it has no config.json.")
+    settings = ServerSettings(
+        environment=str(environment),
+        dtype=dtype,
+        max_model_len=max_model_len,
+        gpu_memory_utilization=SERVED_ALONE,
+        threads=len(os.sched_getaffinity(0)),
+        sleeps=True,
+    )
+    command = server_command(str(model), settings, host="127.0.0.1", port=port)
+    os.execve(command[0], command, server_environment(settings, scratch=environment))
 
 
 def _api_key(variable: str | None) -> str | None:

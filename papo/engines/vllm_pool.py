@@ -86,6 +86,7 @@ class _Round:
         self._waiting = deque(range(len(asks)))
         self._found: dict[int, Sampled] = {}
         self._load = {link.url: 0 for link in pool.links}
+        self._asked = dict(self._load)
         self._changed = threading.Condition()
         self._stopped = False
 
@@ -130,8 +131,9 @@ class _Round:
             while not self._over:
                 free = [link for link in self._pool.links if self._load[link.url] < self._concurrency]
                 if self._waiting and free:
-                    link = min(free, key=lambda link: self._load[link.url])
+                    link = min(free, key=lambda link: (self._load[link.url], self._asked[link.url]))
                     self._load[link.url] += 1
+                    self._asked[link.url] += 1
                     return self._waiting.popleft(), link
                 self._changed.wait()
             return None

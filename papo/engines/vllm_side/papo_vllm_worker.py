@@ -24,6 +24,7 @@ class PapoWorker:
         """Take over the weights of a Hugging Face folder in place. Until that has ended the version is unknown."""
         self._papo_policy = None
         self.reload_weights(weights_path=folder)
+        pack_again(self.model_runner.get_model())
         self._papo_policy = policy_sha256
         return {"policy_sha256": policy_sha256}
 
@@ -49,6 +50,15 @@ class PapoWorker:
             "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
             "buffers": digest.hexdigest(),
         }
+
+
+def pack_again(model: Any) -> None:
+    """On a CPU, a head that is tied to the embedding goes on with matrices packed from the old weights: vLLM's reload
+    sees no weight of its own in the files and skips it. The log-prob probe finds this if it is left out."""
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if hasattr(module, "cpu_linear") and weight is not None and weight.numel():
+            module.quant_method.process_weights_after_loading(module)
 
 
 def bit_sums(tensor: torch.Tensor) -> tuple[int, int]:
