@@ -61,7 +61,7 @@ class UpdateStats:
     sampler_k3: float | None
     """Mean of r − 1 − log r with r = trainer's probability / sampler's: the same KL, never negative."""
     sampler_effective_sample_size: float | None
-    """(Σ r)² / (n·Σ r²): the share of the tokens that importance weights between sampler and trainer leave; 1 = equal."""
+    """(Σ r)² / (n·Σ r²): the share of the tokens that importance weights leave; 1 = sampler and trainer agree."""
     clamped_log_ratios: int
     """Training tokens whose log-ratio was beyond log_ratio_clamp."""
 

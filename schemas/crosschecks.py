@@ -17,8 +17,8 @@ _LATER = {
     "kl_rewards": "the KL in the reward (use_kl_in_reward), which this version does not compute yet",
     "kl_control": "an adaptive KL coefficient, which this version does not keep yet",
     "full_kl": "the KL over the whole vocabulary (kl_band), which this version does not compute yet",
-    "corrections": "a correction of the whole batch (rejection, batch normalisation, bypass_mode), which this version"
-    " does not make yet",
+    "corrections": "a correction of the whole batch (rejection, batch normalisation), which this version does not make"
+    " yet",
     "components": "several rewards a rollout, which this version does not keep apart yet",
     "iteration": "the number of the iteration (lambda_process_schedule), which this version does not hand on yet",
 }

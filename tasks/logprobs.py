@@ -64,6 +64,8 @@ def logprobs(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[
 def needs_old(config: RunConfig) -> bool:
     """Whether a batch sees more than one optimizer step, so that old_logprobs differ from the current ones."""
     algorithm, rows = config.algorithm, config.rows_per_iteration
+    if algorithm.rollout_correction.bypass_mode:
+        return False  # The sampler's stand in for them.
     return algorithm.ppo_epochs * math.ceil(rows / (algorithm.ppo_mini_batch_size or rows)) > 1
 
 

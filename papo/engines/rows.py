@@ -77,7 +77,8 @@ def _listed(frame: pl.DataFrame, request: Update) -> TrainingRows:
             columns["advantage"], columns["token_advantages"], columns["token_ids"], strict=True
         )
     ]
-    old = columns["sampler_logprobs"] if request.off_policy else columns.get("old_logprobs")
+    bypass = request.algorithm.rollout_correction.bypass_mode
+    old = columns["sampler_logprobs"] if request.off_policy or bypass else columns.get("old_logprobs")
     if request.algorithm.use_kl_loss and "ref_logprobs" not in columns:
         raise EngineError("the algorithm has a KL loss but no frame brings ref_logprobs: run the reference stage.")
     masks = columns["completion_mask"]

@@ -6,12 +6,16 @@ from papo.losses import LossInputs
 from papo.losses.ratio import masked_difference
 
 
-def sampler_sums(inputs: LossInputs) -> dict[str, float]:
-    """Token sums of one micro-batch; masked tokens count nowhere."""
+def sampler_sums(inputs: LossInputs, *, bypass: bool = False) -> dict[str, float]:
+    """Token sums of one micro-batch; masked tokens count nowhere.
+
+    The trainer's log-probs are the old ones, or with `bypass`, where those are the sampler's own, the present ones.
+    """
     if inputs.sampler_logprobs is None:
         return {}
     mask = inputs.completion_mask
-    apart = masked_difference(inputs.old_logprobs.detach(), inputs.sampler_logprobs, mask).double()
+    trainer = inputs.logprobs if bypass else inputs.old_logprobs
+    apart = masked_difference(trainer.detach(), inputs.sampler_logprobs, mask).double()
     weight = apart.exp()[mask]
     return {
         "logprob_gap": float(apart.abs().sum()),

@@ -99,7 +99,7 @@ class _Update:
             if batch.counted:
                 parts.append({name: float(part) for name, part in objective.sums.items()} | entropy)
         sums = distributed.total(merge_sums(parts), self.learner.device)
-        if first and not self.request.off_policy:
+        if first and not (self.request.off_policy or self.request.algorithm.rollout_correction.bypass_mode):
             self._check_first_ratio(sums["ratio_deviation_max"])
         if not self.acts:
             return Step(sums, 0.0, False)
@@ -173,7 +173,9 @@ class _Update:
             entropies=scores.entropies,
         )
         entropy = {} if scores.entropies is None else {"token_entropy": float(scores.entropies.detach()[mask].sum())}
-        return policy_objective(algorithm, inputs), entropy | sampler_sums(inputs)
+        return policy_objective(algorithm, inputs), entropy | sampler_sums(
+            inputs, bypass=algorithm.rollout_correction.bypass_mode
+        )
 
     def _check_first_ratio(self, deviation: float) -> None:
         limit = LARGEST_FIRST_DEVIATION[self.settings.dtype]

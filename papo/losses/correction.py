@@ -62,7 +62,7 @@ class RolloutCorrection:
 
     @property
     def needs(self) -> Needs:
-        return Needs(corrections=self.rollout_is_batch_normalize or self.rollout_rs != "none" or self.bypass_mode)
+        return Needs(corrections=self.rollout_is_batch_normalize or self.rollout_rs != "none")
 
     @property
     def weighs(self) -> bool:
