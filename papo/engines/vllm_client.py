@@ -14,6 +14,7 @@ from papo.errors import EngineError
 WORKER = "papo_vllm_worker.PapoWorker"
 """The worker extension that a server must have been started with."""
 MEET_SECONDS = 30.0
+OK, NOT_FOUND, SERVER_ERROR = 200, 404, 500
 ADMIN_SECONDS = 600.0
 """Limit on taking over new weights; the other administrative calls take milliseconds."""
 
@@ -74,7 +75,7 @@ class VllmLink:
     def is_up(self) -> bool:
         """Whether the server answers at all."""
         try:
-            return self._http.get("/health", timeout=5.0).status_code == httpx.codes.OK
+            return self._http.get("/health", timeout=5.0).status_code == OK
         except httpx.HTTPError:
             return False
 
@@ -136,9 +137,9 @@ class VllmLink:
         except (httpx.HTTPError, RuntimeError) as error:
             # RuntimeError: the client was closed under a request that was under way.
             raise ServerFailed(f"{self.url}{path}: {type(error).__name__} {error}".rstrip()) from error
-        if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+        if response.status_code >= SERVER_ERROR:
             raise ServerFailed(f"{self.url}{path} answered {response.status_code}: {response.text[:500]}")
-        if response.status_code == httpx.codes.NOT_FOUND and not path.startswith("/v1"):
+        if response.status_code == NOT_FOUND and not path.startswith("/v1"):
             raise EngineError(
                 f"{self.url} has no {path}: start it with VLLM_SERVER_DEV_MODE=1 and --worker-extension-cls {WORKER},"
                 " as papo engines serve-vllm does (docs/vllm.md)."

@@ -106,8 +106,12 @@ class VllmGenerator:
         notes = [f"{url} held another policy and was synced again" for url in self._ensure_versions(export)]
         self._check_length(request)
         asks = _asks(request, engine.end_ids(), seeded=self.settings.seeded)
-        total = len(asks) * request.max_completion_length
-        tell = None if progress is None else lambda done: progress(done * request.max_completion_length, total)
+        length = request.max_completion_length
+
+        def tell(done: int) -> None:
+            if progress is not None:
+                progress(done * length, len(asks) * length)
+
         with self._with_logs():
             sampled = self._pool.sample(asks, tell)
         path = self._scratch / "sampled.parquet"

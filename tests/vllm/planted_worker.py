@@ -6,7 +6,7 @@ import torch
 from papo_vllm_worker import PapoWorker  # pyright: ignore[reportMissingImports]  # on vLLM's path alone
 
 
-class PlantedWorker(PapoWorker):
+class PlantedWorker(PapoWorker):  # pyright: ignore[reportUntypedBaseClass]  # for the same reason
     def plant_stale(self) -> dict[str, Any]:
         """From now on new weights are said to be taken over, but are not."""
         self.reload_weights = lambda weights_path: None

@@ -29,7 +29,7 @@ class FakeServer:
     """Completions answered before it is gone."""
     shape: Callable[[dict[str, Any]], None] = lambda choice: None
     """Spoils an answer's choice."""
-    before: Callable[[], None] = lambda: None
+    before: Callable[[], object] = lambda: None
     """Runs before a completion is answered."""
 
     def link(self, **settings: Any) -> VllmLink:

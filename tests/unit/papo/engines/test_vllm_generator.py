@@ -73,7 +73,7 @@ class Learner:
 class World:
     def __init__(self, folder: Path, count: int = 2, **settings: Any) -> None:
         self.folder = folder
-        self.learner = Learner()
+        self.learner: Any = Learner()
         self.servers = [FakeServer(url=f"http://127.0.0.1:{number + 1}") for number in range(count)]
         by_url = {server.url: server for server in self.servers}
         for server in self.servers:
@@ -240,8 +240,10 @@ def test_fused_matrices_are_compared_by_their_total(tmp_path: Path) -> None:
     assert world.generator.sync(world.learner, world.request()) is not None
 
     server.elements, server.sums["fused"] = 7, ["1", "2"]
+    export = world.generator._export
+    assert export is not None
     with pytest.raises(EngineError, match="the sum of all parameters"):
-        check_fingerprint(server.link(), world.generator._export, {})
+        check_fingerprint(server.link(), export, {})
 
 
 def test_a_server_that_dies_in_mid_shard_changes_no_row(world: World, tmp_path: Path) -> None:
