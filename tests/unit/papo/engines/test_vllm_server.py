@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,8 +37,8 @@ def environment(tmp_path: Path) -> Path:
     return folder
 
 
-def settings(environment: Path, **changes: object) -> ServerSettings:
-    return ServerSettings(**({"environment": str(environment), "dtype": "float32", "max_model_len": 64} | changes))
+def settings(environment: Path, **changes: Any) -> ServerSettings:
+    return replace(ServerSettings(environment=str(environment), dtype="float32", max_model_len=64), **changes)
 
 
 def test_a_server_that_ends_while_it_starts_says_why(environment: Path, tmp_path: Path) -> None:
