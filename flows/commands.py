@@ -71,6 +71,7 @@ def farewell(ended: Ended, name: str, places: Places) -> Iterator[str]:
     if ended.state == "stopped":
         yield f"Stopped: {ended.reason}."
     yield f"Run directory   {places.run(name)}  (status: papo status {name})"
+    yield f"Looking         papo samples {name} --best; the Prefect UI of past runs: papo up"
     if ended.state == "paused":
         yield f"Go on           papo resume {name}"
     elif ended.state == "done":
