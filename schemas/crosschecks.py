@@ -12,7 +12,6 @@ _LATER = {
     "critic": "a critic, which this version does not train yet",
     "implicit_prm": "an implicit PRM, which this version does not train yet",
     "entropies": "the policy's entropies at rollout time, which this version does not keep yet",
-    "step_scores": "the scores of single steps, which this version does not hand to the estimator yet",
     "reference_refresh": "a reference that moves (ref_update_interval), which this version does not keep yet",
     "kl_rewards": "the KL in the reward (use_kl_in_reward), which this version does not compute yet",
     "kl_control": "an adaptive KL coefficient, which this version does not keep yet",
@@ -20,7 +19,6 @@ _LATER = {
     "corrections": "a correction of the whole batch (rejection, batch normalisation), which this version does not make"
     " yet",
     "components": "several rewards a rollout, which this version does not keep apart yet",
-    "iteration": "the number of the iteration (lambda_process_schedule), which this version does not hand on yet",
 }
 """What `Needs` can ask for and no stage brings."""
 

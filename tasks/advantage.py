@@ -47,5 +47,6 @@ def load_scored(
         frame,
         pl.concat([run.store.load(ref) for ref in outcomes]),
         pl.concat([run.store.load(ref) for ref in scores]) if scores else None,
+        iteration=rollouts[0].iteration,
     )
     return frame, scored

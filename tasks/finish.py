@@ -79,8 +79,9 @@ def rollout_summary(run: Run, made: list[FrameRef]) -> Numbers:
         return {}
     rollouts, outcomes = _load(run, frames["generate"]), _load(run, frames["verify"])
     scores = _load(run, frames["score"]) if frames["score"] else None
-    scored = scored_rollouts(rollouts, outcomes, scores)
-    terms = run.configs(frames["generate"][0].iteration).algorithm.advantage(scored)
+    iteration = frames["generate"][0].iteration
+    scored = scored_rollouts(rollouts, outcomes, scores, iteration=iteration)
+    terms = run.configs(iteration).algorithm.advantage(scored)
     truncated = (rollouts["finish_reason"] == "length").to_numpy()
     summary: Numbers = dict(asdict(summarize(scored, terms, truncated=np.asarray(truncated, dtype=bool))))
     return summary
