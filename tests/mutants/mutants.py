@@ -199,7 +199,7 @@ MUTANTS: list[Mutant] = [
     *_of(
         "losses",
         "ratio",
-        HAND,
+        (*HAND, "tests/properties/test_losses.py"),
         ("return keep(logprobs - other, mask)", "return (logprobs - other) * mask"),
         ("mask.sum(-1).clamp(min=1)", "mask.shape[-1]"),
         ('if norm == "mean"', 'if norm == "sum"'),
@@ -312,5 +312,9 @@ MUTANTS: list[Mutant] = [
     ),
 ]
 
-EXPLAINED: dict[tuple[str, str], str] = {}
+EXPLAINED: dict[tuple[str, str], str] = {
+    ("papo/advantages/tokens.py", "np.maximum(self.counts, 2)"): (
+        "changes rows of one token only, whose mean is set to their one value right after"
+    )
+}
 """(file, new) of a mutant that no test can kill, with the reason."""

@@ -33,11 +33,14 @@ def main() -> int:
         if run_tests(tree, sorted(clean)) != 0:
             say("the tests fail without any mutant: nothing is learnt from mutants now")
             return 1
+        say(f"the tests pass without mutants, after {time.monotonic() - begun:.0f} s")
         for number in chosen:
             mutant = MUTANTS[number]
             dead = run_mutant(tree, mutant)
             killed += dead
-            if not dead:
+            if dead:
+                say(f"{number} killed: {mutant.file}: {mutant.new!r}")
+            else:
                 reason = EXPLAINED.get((mutant.file, mutant.new), "NOT EXPLAINED")
                 say(f"{number} survived: {mutant.file}: {mutant.old!r} -> {mutant.new!r}: {reason}")
     say(f"{time.monotonic() - begun:.0f} s")
@@ -98,15 +101,16 @@ def in_fork(tree: Path, tests: list[str]) -> int:
     os.dup2(sink, 2)
     settings.register_profile(
         "mutants",
-        max_examples=60,
+        max_examples=20,
         phases=[Phase.explicit, Phase.generate],
         derandomize=True,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    settings.load_profile("mutants")
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+    # By the option, as tests/conftest.py loads a profile of its own.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-profile=mutants"]
+    return int(pytest.main([*options, *tests]))
 
 
 def say(line: str) -> None:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from papo.rollouts import Ragged, ScoredRollouts, ragged
+from papo.rollouts import Ragged, ScoredRollouts
 
 rewards = st.floats(-100, 100, allow_nan=False).map(lambda number: round(number, 3))
 scores = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1).map(lambda number: round(number, 3))
@@ -29,6 +29,12 @@ def rollouts(draw: st.DrawFn, *, outcomes: st.SearchStrategy[float] = rewards, h
     )
 
 
+def joined(rows: list[np.ndarray]) -> Ragged:
+    """As `papo.rollouts.ragged`, whose type check of a list draws from `random`: hypothesis wants none in strategies."""
+    offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
+    return Ragged(values=np.concatenate([np.empty(0), *rows]), offsets=offsets)
+
+
 @st.composite
 def token_rollouts(draw: st.DrawFn, *, holes: bool = True, full_mask: bool = False) -> ScoredRollouts:
     """`rollouts` with numbers of every kind for each token, steps that cover the row, and (maybe) masked tokens."""
@@ -37,7 +43,7 @@ def token_rollouts(draw: st.DrawFn, *, holes: bool = True, full_mask: bool = Fal
     share = 1.0 if full_mask else draw(st.sampled_from([0.5, 0.8, 1.0]))
 
     def lists(scale: float = 1.0) -> Ragged:
-        return ragged([source.normal(scale=scale, size=length) for length in batch.lengths])
+        return joined([source.normal(scale=scale, size=length) for length in batch.lengths])
 
     ends = [np.array(sorted({*source.integers(0, length, 3), length - 1}) if length else [], dtype=float)
             for length in batch.lengths]  # fmt: skip
@@ -46,9 +52,9 @@ def token_rollouts(draw: st.DrawFn, *, holes: bool = True, full_mask: bool = Fal
         batch,
         token_rewards=lists(0.2),
         token_values=lists(),
-        token_mask=ragged([(source.random(length) < share).astype(float) for length in batch.lengths]),
-        step_ends=ragged(ends),
-        step_scores=ragged(scores),
+        token_mask=joined([(source.random(length) < share).astype(float) for length in batch.lengths]),
+        step_ends=joined(ends),
+        step_scores=joined(scores),
         truncated=source.random(len(batch.group)) < 0.3,
         final_values=source.normal(size=len(batch.group)),
         components=np.stack([batch.outcome, batch.process], axis=1),
@@ -60,7 +66,7 @@ def select(batch: ScoredRollouts, order: np.ndarray) -> ScoredRollouts:
 
     def chosen(part: object) -> object:
         if isinstance(part, Ragged):
-            return ragged([part.row(int(row)) for row in order])
+            return joined([part.row(int(row)) for row in order])
         return part[order] if isinstance(part, np.ndarray) else part
 
     return ScoredRollouts(**{field.name: chosen(getattr(batch, field.name)) for field in fields(batch)})  # pyright: ignore[reportArgumentType]  # each field keeps its kind

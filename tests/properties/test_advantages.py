@@ -57,7 +57,7 @@ EVERY: list[Advantage] = [*ALL, Mult(), Papo(order_guard="clip"), Rloo(normalize
 """Those too whose advantages do not sum to 0 in a group, or follow a shift of the rewards."""
 every = st.sampled_from(EVERY)
 estimators = st.sampled_from(ALL)
-many = settings(max_examples=250)
+many = settings(max_examples=5 * (settings.default or settings()).max_examples // 2)
 """For laws that are drawn over all estimators at once."""
 BINARY = st.sampled_from([0.0, 1.0])
 

@@ -52,7 +52,7 @@ ALGORITHMS = [
     replace(BASE, rollout_correction=RolloutCorrection(rollout_is="sequence", rollout_is_mode="mask")),
 ]
 algorithms = st.sampled_from(ALGORITHMS)
-many = settings(max_examples=250)
+many = settings(max_examples=5 * (settings.default or settings()).max_examples // 2)
 """For laws that are drawn over all algorithms at once."""
 
 

@@ -42,7 +42,7 @@ ALL: list[Advantage] = [
     Prime(prime_impl="verl", gamma_outcome=0.9),
 ]
 estimators = st.sampled_from(ALL)
-many = settings(max_examples=250)
+many = settings(max_examples=5 * (settings.default or settings()).max_examples // 2)
 """For laws that are drawn over all estimators at once."""
 token_batches = token_rollouts()
 

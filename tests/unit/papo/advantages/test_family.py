@@ -20,6 +20,7 @@ from papo.advantages import (
     RisingLambda,
     Rloo,
     kl_rewards,
+    rank_normalize,
     step_rewards,
 )
 from papo.rollouts import AdvantageTerms, Ragged, ScoredRollouts, ragged
@@ -42,6 +43,13 @@ def scored(outcome: list[float], *, lengths: list[int] | None = None, **fields: 
 def by_token(terms: AdvantageTerms) -> list[float]:
     assert terms.tokens is not None
     return (np.repeat(terms.total, terms.tokens.lengths) + terms.tokens.values).tolist()
+
+
+def test_ties_share_their_average_rank():
+    """Ranks 1.5, 1.5, 3 and 4."""
+    ranks = np.array([1.5, 1.5, 3.0, 4.0])
+    found = rank_normalize(np.array([0.0, 0.0, 5.0, 5.1]), np.zeros(4, dtype=np.int64))
+    assert found.tolist() == pytest.approx(((ranks - ranks.mean()) / ranks.std(ddof=1)).tolist())
 
 
 def test_a_truncated_row_is_not_silently_a_finished_one():
@@ -112,6 +120,8 @@ def test_a_failed_step_adds_nothing_and_equal_steps_say_nothing():
                    step_scores=ragged([np.array([1.0, NAN, 1.0]), np.array([0.0])]))  # fmt: skip
     found = by_token(GrpoProcess(process_return="suffix_mean")(batch))
     assert found[0] == found[1] == found[2] > 0
+    least = by_token(GrpoProcess(process_return="min")(batch))
+    assert least[0] == least[1] == least[2] > 0
     level = replace(batch, step_scores=ragged([np.array([0.3, NAN, 0.3]), np.array([0.3])]))
     assert not any(by_token(GrpoProcess()(level)))
 
@@ -166,6 +176,8 @@ def test_a_failed_segment_is_left_out_of_prpo():
     found = by_token(Prpo(prpo_prior_std=0.5, prpo_outcome="raw")(holed))
     assert found == pytest.approx([1.0, 1.0, 0.5, -1.0])
     assert Prpo()(holed).process_active.tolist() == [True, False]
+    shift = Prpo(prpo_outcome="center_plus_prm_mean")(holed).outcome
+    assert shift.tolist() == pytest.approx([1.125, -1.125])
 
 
 def test_prime_in_its_other_forms():
@@ -202,6 +214,15 @@ def test_a_lambda_that_rises():
     )
 
 
+def test_the_guard_looks_at_the_best_wrong_row():
+    """Wrong rows of different shaped rewards: the right one stays above all of them."""
+    batch = scored([1.0, 1.0, 0.9, -1.0], correct=np.array([True, True, False, False]),
+                   process=np.array([1.0, 0.0, NAN, NAN]))  # fmt: skip
+    total = Papo(order_guard="clip", order_guard_margin=0.1)(batch).total
+    assert total[1] == pytest.approx(total[2] + 0.1)
+    assert total[0] > total[1]
+
+
 def test_several_rewards():
     components = np.array([[1.0, NAN], [0.0, 1.0], [NAN, NAN]])
     batch = scored([0.0, 0.0, 0.0], components=components)
@@ -220,6 +241,15 @@ def test_filters_by_hand():
     shaped = replace(batch, outcome=np.array([1.0, 0.9, 0.5, 0.5]))
     assert FilterGroups(metric="score").keeps(shaped, Grpo()(shaped)).tolist() == [True, True, False, False]
     assert FilterAccuracy().keeps(batch).tolist() == [False, False, True, True]
+    exactly = FilterAccuracy(accuracy_lower_bound=0.5, accuracy_upper_bound=0.5)
+    assert exactly.keeps(batch).tolist() == [False, False, True, True]
+
+
+def test_one_row_with_an_advantage_keeps_its_group():
+    level = scored([1, 1, 1], process=np.array([1.0, 0.5, 0.0]))
+    terms = Papo()(level)
+    assert terms.silent.tolist() == [False, True, False]
+    assert FilterGroups().keeps(level, terms).all()
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,9 @@ def test_kto_pulls_right_rows_up_and_wrong_rows_down():
 def test_pairs_are_those_of_a_group():
     rewards, labels = torch.tensor([1.0, 0.0, 5.0, 9.0]), torch.tensor([1.0, 0.0, 1.0, 0.0])
     assert dpo_accuracy(rewards, labels, torch.tensor([0, 0, 1, 1])) == 0.5
+    near = torch.tensor([1.0, 0.0, 5.0, 4.0])
+    assert dpo_accuracy(near, labels, torch.tensor([0, 0, 1, 1])) == 1.0
+    assert dpo_accuracy(near, labels, torch.zeros(4, dtype=torch.long)) == 0.75
     assert dpo_accuracy(rewards, labels, torch.tensor([0, 1, 2, 3])) == 0.5
     assert dpo_accuracy(rewards, labels, torch.zeros(4, dtype=torch.long)) == 0.5
     assert dpo_accuracy(rewards[:3], labels[:3], torch.zeros(3, dtype=torch.long)) == 1.0

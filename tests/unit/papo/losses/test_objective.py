@@ -9,7 +9,7 @@ from torch import Tensor
 
 from papo.advantages import Grpo
 from papo.algorithm import Algorithm
-from papo.losses import LossInputs, Vanilla, merge_sums, policy_objective, row_weights, token_kl
+from papo.losses import LossInputs, RolloutCorrection, Vanilla, merge_sums, policy_objective, row_weights, token_kl
 
 PLAIN = Algorithm(advantage=Grpo())
 WITH_KL = replace(PLAIN, use_kl_loss=True, kl_loss_coef=0.1)
@@ -111,6 +111,28 @@ def test_the_gap_to_the_sampler_is_in_probabilities():
     sums = policy_objective(PLAIN, masked).sums
     assert sums["sampler_gap"].item() == sums["sampler_gap_max"].item() == pytest.approx(np.exp(-1) - 0.3)
     assert sums["sampler_tokens"] == 1.0
+
+
+def test_corrections_weigh_the_policy_loss_and_are_summed_before_and_after_the_cap():
+    """BUG-016: the sampler gave these tokens a half and a quarter of what the trainer gives them."""
+    behind = torch.tensor([[-1.0, -1.0]]) - torch.tensor([[2.0, 4.0]]).log()
+    batch = inputs([[1.0, 3.0]], sampler_logprobs=behind)
+    corrected = replace(PLAIN, rollout_correction=RolloutCorrection(rollout_is="token", rollout_is_threshold=3.0))
+    objective = policy_objective(corrected, batch)
+    assert objective.loss.item() == pytest.approx(-(2.0 * 1.0 + 3.0 * 3.0) / 2)
+    found = {name: objective.sums[name].item() for name in objective.sums if name.startswith("correction")}
+    assert found == pytest.approx({"correction": 5.0, "correction_squared": 13.0, "correction_uncapped": 6.0})
+    given = policy_objective(PLAIN, replace(batch, correction_weights=torch.tensor([[0.5, 0.0]])))
+    assert given.loss.item() == pytest.approx(-0.25)
+    with pytest.raises(ValueError, match="sampler_logprobs"):
+        policy_objective(corrected, inputs([[1.0]]))
+
+
+def test_sampler_against_trainer_in_nats():
+    batch = inputs([[1.0, 1.0]], sampler_logprobs=torch.tensor([[-0.8, -1.0]]))
+    sums = policy_objective(PLAIN, batch).sums
+    assert sums["sampler_k1"].item() == pytest.approx(0.2)
+    assert sums["sampler_k3"].item() == pytest.approx(np.exp(-0.2) + 0.2 - 1, abs=1e-7)
 
 
 def test_an_entropy_bonus_lowers_the_loss():
