@@ -30,7 +30,7 @@ def rollouts(draw: st.DrawFn, *, outcomes: st.SearchStrategy[float] = rewards, h
 
 
 def joined(rows: list[np.ndarray]) -> Ragged:
-    """As `papo.rollouts.ragged`, whose type check of a list draws from `random`: hypothesis wants none in strategies."""
+    """As `papo.rollouts.ragged`, whose type check of a list draws from `random`: not for strategies."""
     offsets = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int64)
     return Ragged(values=np.concatenate([np.empty(0), *rows]), offsets=offsets)
 
