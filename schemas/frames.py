@@ -3,6 +3,7 @@
 All but Prompts are keyed by (`group_id`, `sample_index`). A group is one draw of one data row.
 """
 
+from functools import cache
 from typing import Annotated, Any, cast
 
 import pandera.polars as pa
@@ -210,6 +211,12 @@ SCHEMAS: dict[str, type[Frame]] = {
 """The frame that each durable stage makes."""
 
 
+@cache
+def columns_of(schema: type[Frame]) -> dict[str, Any]:
+    """The columns of a frame with their polars types, in order: what an empty frame of it is made with."""
+    return {name: column.dtype.type for name, column in schema.to_schema().columns.items()}
+
+
 def check(frame: pl.DataFrame, schema: type[Frame], *, what: str) -> pl.DataFrame:
     """`frame` itself, if it fulfils `schema`.
 
@@ -260,4 +267,5 @@ __all__ = [
     "Prompts",
     "Rollouts",
     "check",
+    "columns_of",
 ]

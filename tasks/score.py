@@ -9,6 +9,7 @@ from papo.scorers import ProcessScorer, StepScores
 from papo.steps import token_spans
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
+from schemas.frames import ProcessScores, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.run import Run
 from tasks.stage import stage
@@ -62,7 +63,7 @@ def process_scores(
     ).join(outcomes.select("group_id", "sample_index", "correct"), on=["group_id", "sample_index"], how="left",
            maintain_order="left")  # fmt: skip
     rows = [_row(row, scorer, only_correct=only_correct) for row in keyed.iter_rows(named=True)]
-    return pl.DataFrame(rows, schema=COLUMNS)
+    return pl.DataFrame(rows, schema=columns_of(ProcessScores))
 
 
 def _row(row: dict[str, Any], scorer: ProcessScorer, *, only_correct: bool) -> dict[str, Any]:
@@ -84,16 +85,3 @@ def _row(row: dict[str, Any], scorer: ProcessScorer, *, only_correct: bool) -> d
         "status": scored.status,
         "judge_sha256": sha256_of([scorer.version, row["question"], row["completion"]]),
     }
-
-
-COLUMNS = {
-    "group_id": pl.Int32,
-    "sample_index": pl.Int32,
-    "step_starts": pl.List(pl.Int32),
-    "step_ends": pl.List(pl.Int32),
-    "step_scores": pl.List(pl.Float32),
-    "process_score": pl.Float64,
-    "status": pl.String,
-    "scorer_version": pl.String,
-    "judge_sha256": pl.String,
-}

@@ -7,16 +7,10 @@ from typing import Any
 import polars as pl
 
 from papo.engines.protocol import Engine, Update
+from schemas.frames import Rollouts, columns_of
 from schemas.records import FrameRef
 from tasks.run import SCRATCH, Run
 from tasks.store import encode
-
-ROLLOUT_COLUMNS = {
-    "group_id": pl.Int32, "sample_index": pl.Int32, "prompt_id": pl.String, "completion": pl.String,
-    "token_ids": pl.List(pl.Int32), "completion_mask": pl.List(pl.Boolean), "sampler_logprobs": pl.List(pl.Float32),
-    "token_ends": pl.List(pl.Int32), "finish_reason": pl.String, "policy_version": pl.Int32,
-    "policy_sha256": pl.String, "row_seed": pl.Int64, "sampling_sha256": pl.String,
-}  # fmt: skip
 
 
 def longest_update(run: Run, rollouts: list[FrameRef]) -> None:
@@ -39,7 +33,7 @@ def longest_update(run: Run, rollouts: list[FrameRef]) -> None:
             "reference_answer",
             "prompt_ids",
         ),
-        "rollouts": pl.DataFrame(rows, schema=ROLLOUT_COLUMNS),
+        "rollouts": pl.DataFrame(rows, schema=columns_of(Rollouts)),
         "advantages": _advantages(size),
     }
     for name, frame in paths.items():

@@ -7,6 +7,7 @@ import polars as pl
 
 from papo.rewards import shape_reward
 from schemas.config import RewardConfig, identity_of
+from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.run import Run
 from tasks.stage import stage
@@ -39,7 +40,7 @@ def outcomes(rollouts: pl.DataFrame, prompts: pl.DataFrame, reward: RewardConfig
     keyed = rollouts.join(
         prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
     )
-    return pl.DataFrame([_outcome(row, reward) for row in keyed.iter_rows(named=True)], schema=COLUMNS)
+    return pl.DataFrame([_outcome(row, reward) for row in keyed.iter_rows(named=True)], schema=columns_of(Outcomes))
 
 
 def _outcome(row: dict[str, Any], reward: RewardConfig) -> dict[str, Any]:
@@ -63,16 +64,3 @@ def _outcome(row: dict[str, Any], reward: RewardConfig) -> dict[str, Any]:
         "status": verdict.status,
         "verifier_version": reward.outcome.version,
     }
-
-
-COLUMNS = {
-    "group_id": pl.Int32,
-    "sample_index": pl.Int32,
-    "outcome_reward": pl.Float64,
-    "correct": pl.Boolean,
-    "accuracy_reward": pl.Float64,
-    "format_reward": pl.Float64,
-    "extracted": pl.String,
-    "status": pl.String,
-    "verifier_version": pl.String,
-}
