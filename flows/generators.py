@@ -81,6 +81,7 @@ def sleeps(section: VllmGenerator, *, gpu: bool) -> bool:
 
 def install_vllm(folder: Path, *, build: str, say: Callable[[str], None]) -> None:
     """Make vLLM's environment in `folder`, unless it is there."""
+    # Like httpx above: only the command that needs it pays for the import.
     from papo.engines.vllm_install import PACKAGES, Build, install  # noqa: PLC0415
 
     if build not in ("auto", *PACKAGES):
@@ -90,6 +91,7 @@ def install_vllm(folder: Path, *, build: str, say: Callable[[str], None]) -> Non
 
 def serve_vllm(model: Path, *, port: int, dtype: str, max_model_len: int, environment: Path) -> None:
     """Become a vLLM server on loopback, with what a run needs of it. Returns only by an error."""
+    # Only the command that needs it pays for the import.
     from papo.engines.vllm_install import require  # noqa: PLC0415
     from papo.engines.vllm_server import ServerSettings, server_command, server_environment  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from papo.errors import DiskFull
+from papo.errors import DiskFull, EngineError
 from schemas.canonical import canonical_json
 from schemas.records import CheckpointManifest, IterationState
 from tasks.publish import ensure_folder, publish_folder, temporary
@@ -64,7 +64,7 @@ def save_checkpoint(run: Run, state: IterationState) -> None:
             # A folder without a whole manifest: what a crash left of a removal, or somebody's damage.
             run.disk.remove_tree(path)
         publish_folder(run.disk, staged, path)
-    except DiskFull:
+    except (DiskFull, EngineError):
         run.disk.remove_tree(staged)
         raise
     run.save_seconds = run.clock.elapsed() - started

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from papo.engines.protocol import Engine, Open
-from papo.errors import EngineDied, EngineError, InexactReplay
+from papo.errors import DiskFull, EngineDied, EngineError, InexactReplay
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
 from tasks.replay import recorded, replay
@@ -16,6 +16,8 @@ from tasks.run import MODEL, Run
 
 T = TypeVar("T")
 ATTEMPTS = 2
+SPARE = 1 << 20
+"""Bytes free below which an engine's failure is taken for that of a full disk."""
 
 
 class StateChanged(Exception):
@@ -38,6 +40,14 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
                 raise
             run.reporter.message(f"The engine died ({error}); starting it again from the newest checkpoint.")
             restart(run)
+        except EngineError as error:
+            if run.disk.free() >= SPARE:
+                raise
+            # The engine writes its own files, and what its libraries say of a full disk is not always that.
+            raise DiskFull(
+                f"No space is left where the run is, and the engine could not write ({error}). Everything published so "
+                "far is safe: free some space, then resume the run."
+            ) from error
     raise AssertionError("unreachable")
 
 

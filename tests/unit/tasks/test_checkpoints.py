@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from papo.errors import DiskFull
+from papo.errors import DiskFull, EngineError
 from schemas.records import IterationState
 from tasks.checkpoints import checkpoint_due, kept_versions, newest_checkpoint
 from tasks.disk import LocalDisk
 from tasks.run import Run
+from tests.simulation.engine import ScriptedEngine
 from tests.simulation.world import config_with
 from tests.unit.tasks.bench import Bench
 
@@ -112,3 +113,28 @@ def test_a_removal_that_was_cut_short_is_completed_by_the_next(done: Bench) -> N
     done.run()
     assert not debris.exists()
     assert (done.folder / "checkpoints/00004/manifest.json").exists()
+
+
+class Unwriting(ScriptedEngine):
+    """Writes half of its checkpoint, then fails as a library does whose own write found no room."""
+
+    def save(self, folder: str) -> None:
+        super().save(folder)
+        raise EngineError("PytorchStreamWriter failed writing file data/3")
+
+
+@pytest.mark.parametrize(("free", "error"), [(10, DiskFull), (1 << 40, EngineError)])
+def test_bug_100_an_engine_that_cannot_write_is_a_full_disk_only_where_there_is_no_room(
+    tmp_path: Path, free: int, error: type[Exception]
+) -> None:
+    class Disk(LocalDisk):
+        def free(self) -> int:
+            return free
+
+    bench = Bench(tmp_path / "run")
+    disk = Disk(bench.folder)
+    with pytest.raises(error) as raised:
+        bench.run(disk=disk, engine=lambda _: Unwriting(disk))
+    assert raised.type is error
+    assert bench.disk.names("checkpoints") == [], "the half-written draft is removed"
+    assert bench.run() is None, "with room again the run goes on"
