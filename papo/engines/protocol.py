@@ -13,6 +13,7 @@ from papo.algorithm import Algorithm
 from papo.values import value
 
 State = Literal["policy", "reference"]
+ZeroStage = Literal[0, 1, 2, 3]
 Progress = Callable[[int, int], None]
 """Called with (done, total) in units of the verb: decoded tokens, micro-batches or SFT steps."""
 
@@ -70,7 +71,7 @@ class EngineSettings:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     ranks: int = 1
     threads: int = 1
-    zero_stage: Literal[0, 1, 2, 3] = 0
+    zero_stage: ZeroStage = 0
     micro_batch_size: int = 64
     trust_remote_code: bool = False
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
