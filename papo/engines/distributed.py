@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
+from papo.errors import EngineError
 from papo.losses.objective import merge_sums
 
 
@@ -52,12 +53,12 @@ def total(sums: Mapping[str, float], device: torch.device) -> dict[str, float]:
     return merge_sums(parts)
 
 
-def joined_sha256(digest: str) -> str:
-    """One digest for what each rank holds a part of; a single rank's is its own."""
-    if dist.get_world_size() == 1:
-        return digest
-    import hashlib  # noqa: PLC0415
-
-    parts = [""] * dist.get_world_size()
-    dist.all_gather_object(parts, digest)
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
+def agree(failure: Exception | None) -> None:
+    """Raise on every rank where rank 0 has failed: the others would wait for it for ever."""
+    said = [None if failure is None else f"rank 0 failed with {type(failure).__name__}: {failure}"]
+    if dist.get_world_size() > 1:
+        dist.broadcast_object_list(said, src=0)
+    if failure is not None:
+        raise failure
+    if said[0] is not None:
+        raise EngineError(said[0])

@@ -5,7 +5,6 @@ ranks may scale it again; nothing non-finite gets as far as the weights.
 """
 
 import gc
-import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,15 +15,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from papo.engines import distributed, models
-from papo.engines.fingerprint import tensors_sha256
+from papo.engines import checkpoint, distributed, models
+from papo.engines.fingerprint import sorted_sha256, tensors_sha256
 from papo.engines.models import LoadedModel
+from papo.engines.parts import MOMENTS, Parts, gathered
 from papo.engines.protocol import EngineSettings, Fingerprint, OptimizerSettings
 from papo.engines.schedule import learning_rate
 from papo.errors import EngineError
-
-TAG = "learner"
-"""DeepSpeed's name for the one checkpoint in a folder."""
 
 
 class Learner:
@@ -43,6 +40,8 @@ class Learner:
         self.engine, self._optimizer, _, _ = deepspeed.initialize(
             model=model.module, optimizer=optimizer, config=_deepspeed_config(settings)
         )
+        self._parts = Parts(self.engine, stage=self._stage, device=device)
+        self._has_masters = settings.dtype != "float32"
         # Dropout stays off: with it, equal weights would not have ratio 1.
         self.engine.eval()
 
@@ -74,45 +73,31 @@ class Learner:
         return norm, True
 
     def fingerprint(self) -> Fingerprint:
-        """Hashes of what is held now: parameters and buffers, and the optimizer's moments apart."""
-        with self.whole_parameters():
-            policy = tensors_sha256(_named_tensors(self.engine.module))
-        optimizer = tensors_sha256(self._moments())
-        return Fingerprint(
-            policy_sha256=policy,
-            optimizer_sha256=distributed.joined_sha256(optimizer),
-            optimizer_steps=self.optimizer_steps,
-        )
+        """Hashes of what is held now: parameters and buffers, and the optimizer's masters and moments apart.
+
+        They are of whole tensors, so that they are the same at any number of ranks.
+        """
+        policy = sorted_sha256(self._whole_tensors())
+        optimizer = sorted_sha256(self._moments())
+        return Fingerprint(policy_sha256=policy, optimizer_sha256=optimizer, optimizer_steps=self.optimizer_steps)
 
     def save(self, folder: Path) -> None:
-        """Write weights, moments, random states and the step count as a DeepSpeed checkpoint."""
-        state = {
-            "optimizer_steps": self.optimizer_steps,
-            "ranks": self._ranks,
-            "zero_stage": self._stage,
-            "random": {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()},
-        }
-        self.engine.save_checkpoint(str(folder), tag=TAG, client_state=state)
+        """Write weights, moments, random states and the step count, to be loaded by any number of ranks."""
+        frozen = self._frozen_sha256()
+        card = {"optimizer_steps": self.optimizer_steps, "ranks": self._ranks, "zero_stage": self._stage}
+        checkpoint.save(self._parts, folder, card=card | {"frozen_sha256": frozen})
 
     def load(self, folder: Path) -> None:
-        """Take over what `save` wrote. Raises EngineError when the folder holds no checkpoint of these settings.
-
-        DeepSpeed reads its files with pickle. They are our own, and the caller has compared their hashes with the
-        manifest that was published with them; a checkpoint from elsewhere must never come here.
-        """
-        if not (folder / TAG).is_dir():
-            raise EngineError(f"{folder} is no checkpoint of this engine: it has no folder {TAG}.")
-        saved = len(list((folder / TAG).glob("*_optim_states.pt")))
-        if self._stage and saved != self._ranks:
+        """Take over what `save` wrote. Raises EngineError when the folder holds no checkpoint of this model."""
+        card = checkpoint.read_card(folder)
+        frozen = self._frozen_sha256()
+        if card["frozen_sha256"] != frozen:
             raise EngineError(
-                f"{folder} was saved by {saved} ranks and cannot be loaded by {self._ranks}: start as many ranks,"
-                " or go on from an export, whose optimizer starts anew."
+                f"{folder} was made on base weights that hash to {str(card['frozen_sha256'])[:16]}…; those that are"
+                f" loaded hash to {str(frozen)[:16]}…. Restore the base model's folder as it was."
             )
-        _, state = self.engine.load_checkpoint(str(folder), tag=TAG)
-        self.optimizer_steps = state["optimizer_steps"]
-        random.setstate(state["random"]["python"])
-        np.random.set_state(state["random"]["numpy"])
-        torch.set_rng_state(state["random"]["torch"])
+        checkpoint.load(self._parts, folder, card)
+        self.optimizer_steps = card["optimizer_steps"]
 
     def export(self, folder: Path) -> None:
         """Write the weights as a Hugging Face folder with the tokenizer and decoding defaults they came with."""
@@ -135,9 +120,7 @@ class Learner:
         """A context in which the module can be used as any module, also where ZeRO 3 keeps only parts of it."""
         if self._stage < 3:
             return nullcontext()
-        import deepspeed  # noqa: PLC0415
-
-        return deepspeed.zero.GatheredParameters(list(self.engine.module.parameters()))
+        return gathered(list(self.engine.module.parameters()))
 
     def _gradient_norm(self) -> float:
         """L2 norm of the whole gradient, before it is used: DeepSpeed tells it only after the step."""
@@ -173,13 +156,27 @@ class Learner:
             self._optimizer._overflow_clean_up(1.0)
             self._optimizer.micro_step_id = 0
 
+    def _whole_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Parameters and buffers in the order of their names, each gathered while it is looked at."""
+        for name, tensor in sorted(_named_tensors(self.engine.module), key=lambda pair: pair[0]):
+            with gathered([tensor]) if self._stage == 3 else nullcontext():
+                yield name, tensor
+
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
-        basic = self.engine.basic_optimizer
-        names = {parameter: name for name, parameter in self.engine.module.named_parameters()}
-        flat = (parameter for group in basic.param_groups for parameter in group["params"])
-        for index, parameter in enumerate(flat):
-            for key, moment in basic.state.get(parameter, {}).items():
-                yield f"{names.get(parameter, index)}/{key}", torch.as_tensor(moment)
+        """In the order of their names."""
+        for name, parameter in sorted(self._parts.parameters.items()):
+            if self._parts.has_moments(parameter):
+                for key in MOMENTS:
+                    yield f"{name}/{key}", self._parts.moment(parameter, key)
+            if self._has_masters:
+                yield f"{name}/master", self._parts.master(parameter)
+            if self._parts.has_moments(parameter):
+                yield f"{name}/step", self._parts.steps(parameter)
+
+    def _frozen_sha256(self) -> str | None:
+        """Of the parameters that are not trained; None where there are none."""
+        frozen = [name for name, parameter in self.engine.module.named_parameters() if not parameter.requires_grad]
+        return sorted_sha256(pair for pair in self._whole_tensors() if pair[0] in frozen) if frozen else None
 
 
 def _named_tensors(module: Any) -> Iterator[tuple[str, Tensor]]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from papo.chains import ChainTask
-from papo.engines.protocol import Fingerprint, Open, OptimizerSettings
+from papo.engines.protocol import Fingerprint, Open, OptimizerSettings, ZeroStage
 from papo.errors import EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench
@@ -156,3 +156,29 @@ def test_weights_are_a_function_of_the_seed(bench: Bench, tmp_path: Path) -> Non
         bench.host.create(CreateModel(model=model, folder=str(tmp_path / name)))
         hashes.append(bench.host.open(Open(model=str(tmp_path / name))).policy_sha256)
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", [0, *(pytest.param(stage, marks=pytest.mark.long) for stage in (1, 2)), 3])
+def test_masters_of_bfloat16_weights_are_saved_and_are_part_of_the_hash(
+    bench: Bench, tmp_path: Path, stage: ZeroStage
+) -> None:
+    """A step below the precision of bfloat16 is held by the float32 masters alone."""
+    small = OptimizerSettings(learning_rate=1e-6)
+    bench.open()
+    path = tmp_path / "rollouts.parquet"
+    advantages = support.write_advantages(
+        support.sample(bench.host, bench.prompts, path), tmp_path / "advantages.parquet"
+    )
+    request = support.update_request(bench.prompts, path, advantages, optimizer=small)
+    host = support.new_host(tmp_path / "bf16", dtype="bfloat16", zero_stage=stage)
+    try:
+        host.open(Open(model=str(bench.model)))
+        before = host.update(request).fingerprint
+        host.save(str(tmp_path / "checkpoint"))
+        after = host.update(request).fingerprint
+        assert host.open(Open(model=str(bench.model), checkpoint=str(tmp_path / "checkpoint"))) == before
+        assert host.update(request).fingerprint == after
+    finally:
+        host.close()
+    assert before.optimizer_sha256 != after.optimizer_sha256
