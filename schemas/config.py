@@ -9,68 +9,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from papo.algorithm import PAPO, Algorithm
-from papo.chains import ChainTask
-from papo.engines.protocol import EngineSettings, OptimizerSettings, PromptFormat
+from papo.engines.protocol import EngineSettings, OptimizerSettings
 from papo.rewards import FormatReward, OutcomeReward
 from papo.scorers import ProcessScorer
 from schemas.canonical import sha256_of
+from schemas.data import DataConfig
 from schemas.generators import EmbeddedGenerator, VllmGenerator
 from schemas.section import HORIZON, LATER, OPERATIONAL, Section, identity_of
-
-
-class Columns(Section):
-    """Which column of the file holds what."""
-
-    prompt: str = "prompt"
-    """Text, or a list of chat messages {role, content}."""
-    reference_answer: str = "answer"
-    """Text, or a JSON number, which counts as it is spelled."""
-    prompt_id: str | None = None
-    """None: the row's number in the file."""
-
-
-class FileSource(Section):
-    """Rows of a local JSONL or Parquet file."""
-
-    kind: Literal["file"] = "file"
-    path: Annotated[str, OPERATIONAL]
-    """Where; what it holds enters keys as a hash."""
-    columns: Columns = Columns()
-    """Which column holds what."""
-    skip: int = Field(default=0, ge=0)
-    """Rows left out at the start of the file."""
-    take: int | None = Field(default=None, ge=1)
-    """Rows used after those; None: all that follow."""
-
-
-class ChainsSource(Section):
-    """Digit chains made locally (`papo.chains`)."""
-
-    kind: Literal["chains"] = "chains"
-    task: ChainTask = ChainTask()
-    """Which problems."""
-    count: int = Field(default=4096, ge=1)
-    """How many."""
-    split: Literal["train", "heldout"] = "train"
-    """The two never share a problem."""
-    seed: int = 0
-    """Of the problems; apart from the run's seed, so that runs of several seeds see the same data."""
-
-
-DataSource = Annotated[FileSource | ChainsSource, Field(discriminator="kind")]
-
-
-class DataConfig(Section):
-    train: DataSource
-    """Rows that iterations draw from."""
-    evaluation: DataSource | None = None
-    """Held-out rows, all used at each evaluation; null: no evaluation."""
-    prompt: PromptFormat = PromptFormat()
-    """How a row becomes the policy's prompt."""
-    shuffle: bool = True
-    """A new order each epoch, addressed by (seed, epoch); false: the file's order."""
-    overlong_prompts: Literal["fail", "drop"] = "fail"
-    """What preparation does with prompts above `sampling.max_prompt_length` tokens after the template."""
 
 
 class ModelConfig(Section):
@@ -136,6 +81,11 @@ class EngineConfig(Section):
     """DeepSpeed's partitioning of optimizer state (1), gradients (2) and parameters (3)."""
     micro_batch_size: Annotated[int, OPERATIONAL] = Field(default=64, ge=1)
     """Rows in one forward and backward; lower it when memory runs out."""
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """In which order gradients are added up: another order is the same step but for its last bits."""
+        return {"ranks": self.ranks, "zero_stage": self.zero_stage, "micro_batch_size": self.micro_batch_size}
 
 
 class CheckpointConfig(Section):

@@ -2,8 +2,9 @@
 
 from papo.advantages import Papo, max_lambda_process
 from papo.scorers import ChainRubric
-from schemas.config import ChainsSource, RunConfig
-from schemas.faults import Fault, Field
+from schemas.config import RunConfig
+from schemas.data import ChainsSource, MixtureSource, plain_sources
+from schemas.faults import Fault, Field, dotted
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
@@ -30,14 +31,14 @@ def cross_faults(config: RunConfig) -> list[Fault]:
 
 def warnings_of(config: RunConfig) -> list[str]:
     """What is legal but hardly meant, one sentence each."""
-    sources = (("train", config.data.train), ("evaluation", config.data.evaluation))
+    chains = [(place, source) for place, source in plain_sources(config.data) if isinstance(source, ChainsSource)]
     return [
         *_order_warnings(config),
         *(f"algorithm.{text}" for text in config.algorithm.warnings),
         *_constant_warnings(config),
-        *(text for split, source in sources if isinstance(source, ChainsSource)
-          for text in _chain_warnings(config, split, source)),
-    ]  # fmt: skip
+        *_mixture_warnings(config),
+        *(text for place, source in chains for text in _chain_warnings(config, place, source)),
+    ]
 
 
 def _sampling_faults(config: RunConfig) -> list[Fault]:
@@ -137,17 +138,25 @@ def _constant_warnings(config: RunConfig) -> list[str]:
     ]
 
 
-def _chain_warnings(config: RunConfig, split: str, source: ChainsSource) -> list[str]:
+def _mixture_warnings(config: RunConfig) -> list[str]:
+    held_out = config.data.evaluation
+    if not isinstance(held_out, MixtureSource) or len({member.weight for member in held_out.sources}) == 1:
+        return []
+    return ["data.evaluation gives its sources weights, which have no effect: every held-out row is used once."]
+
+
+def _chain_warnings(config: RunConfig, place: Field, source: ChainsSource) -> list[str]:
     found: list[str] = []
-    usual = "train" if split == "train" else "heldout"
+    name = dotted(place)
+    usual = "train" if place[1] == "train" else "heldout"
     if source.split != usual:
         found.append(
-            f"data.{split}.split is {source.split}: held-out chains are for evaluation and the others for training, so "
+            f"{name}.split is {source.split}: held-out chains are for evaluation and the others for training, so "
             f"that accuracy is of problems never trained on. Use split: {usual}."
         )
     if isinstance(config.scorer, ChainRubric) and config.scorer.task != source.task.task:
         found.append(
-            f"scorer.task is {config.scorer.task}, but data.{split}.task.task is {source.task.task}: right working "
+            f"scorer.task is {config.scorer.task}, but {name}.task.task is {source.task.task}: right working "
             "would be scored as wrong. Make them the same."
         )
     return found

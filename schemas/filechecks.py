@@ -1,14 +1,18 @@
 """Files and folders that a config names: where its paths lead, and whether what is there can be used."""
 
 import json
+import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from schemas.config import FileSource, RunConfig
+from schemas.config import RunConfig
+from schemas.data import FileSource, HuggingFaceSource, plain_sources
 from schemas.faults import Fault, Field
 from schemas.sft import FilePairs, ModelFolder, SftConfig
 
 _DATA = (".jsonl", ".parquet")
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 
@@ -24,6 +28,9 @@ def file_faults(config: RunConfig | SftConfig, base: Path) -> list[Fault]:
     """Files and folders that the config names and that are not there, or not what they must be."""
     files, folder = _of_sft(config) if isinstance(config, SftConfig) else _of_run(config)
     found = [fault for field, written in files if (fault := _file_fault(field, written, base))]
+    if isinstance(config, RunConfig):
+        datasets = [(place, each) for place, each in plain_sources(config.data) if isinstance(each, HuggingFaceSource)]
+        found += [fault for place, each in datasets if (fault := _dataset_fault(place, each, base))]
     if folder is not None and (fault := _folder_fault(*folder, base)):
         found.append(fault)
     return found
@@ -34,9 +41,10 @@ _Named = tuple[list[tuple[Field, str]], tuple[Field, str] | None]
 
 def _of_run(config: RunConfig) -> _Named:
     """The files, and the model folder."""
-    sources = (("train", config.data.train), ("evaluation", config.data.evaluation))
     files: list[tuple[Field, str]] = [
-        (("data", split, "path"), source.path) for split, source in sources if isinstance(source, FileSource)
+        ((*place, "path"), source.path)
+        for place, source in plain_sources(config.data)
+        if isinstance(source, FileSource)
     ]
     model = config.model
     if model.cold_start is not None:
@@ -66,6 +74,24 @@ def _file_fault(field: Field, written: str, base: Path) -> Fault | None:
     except OSError as error:
         return Fault(field, f"is {written}, which cannot be read ({error.strerror}): check its permissions.")
     return None
+
+
+def _dataset_fault(place: Field, source: HuggingFaceSource, base: Path) -> Fault | None:
+    if find_spec("datasets") is None:
+        text = "is huggingface, which needs the package datasets: install it with pip install -e '.[datasets]'."
+        return Fault((*place, "kind"), text)
+    field = (*place, "path")
+    path = resolve(source.path, base)
+    if path.is_file():
+        return Fault(field, f"is {source.path}, which is a file: use kind: file, or name the dataset's folder.")
+    if not path.is_dir() and not is_hub_name(source.path):
+        return _not_found(field, source.path, base)
+    return None
+
+
+def is_hub_name(path: str) -> bool:
+    """Whether a dataset's path can be a name on the hub, where there is no such folder."""
+    return _HUB_NAME.fullmatch(path) is not None
 
 
 def _folder_fault(field: Field, written: str, base: Path) -> Fault | None:

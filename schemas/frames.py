@@ -46,6 +46,8 @@ class DataRows(Frame):
     """A prepared data set: prompts tokenised once, in the source's order."""
 
     prompt_id: pl.String = pa.Field(unique=True, str_length={"min_value": 1})
+    source: pl.String = pa.Field()
+    """Name of the row's source in a mixture, else the split's."""
     prompt: pl.String = pa.Field()
     """Text after the template."""
     question: pl.String = pa.Field()
@@ -69,6 +71,7 @@ class Prompts(Frame):
 
     group_id: pl.Int32 = pa.Field(unique=True, ge=0)
     prompt_id: pl.String = pa.Field()
+    source: pl.String = pa.Field()
     prompt: pl.String = pa.Field()
     question: pl.String = pa.Field()
     reference_answer: pl.String = pa.Field()
@@ -98,7 +101,7 @@ class Rollouts(Keyed):
     """Log-probs of the chosen tokens at the sampling temperature."""
     token_ends: Ids
     """Characters of `completion` that are covered up to and including each token."""
-    finish_reason: pl.String = pa.Field(isin=["stop", "length"])
+    finish_reason: pl.String = pa.Field(isin=["stop", "stop_string", "length"])
     policy_version: pl.Int32 = pa.Field(ge=0)
     policy_sha256: pl.String = pa.Field()
     row_seed: pl.Int64 = pa.Field()
@@ -188,9 +191,10 @@ class Advantages(Keyed):
 
 class Evaluations(Keyed):
     prompt_id: pl.String = pa.Field()
+    source: pl.String = pa.Field()
     completion: pl.String = pa.Field()
     token_count: pl.Int32 = pa.Field(ge=0)
-    finish_reason: pl.String = pa.Field(isin=["stop", "length"])
+    finish_reason: pl.String = pa.Field(isin=["stop", "stop_string", "length"])
     correct: pl.Boolean = pa.Field(nullable=True)
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()

@@ -6,6 +6,7 @@ import polars as pl
 
 from schemas.config import EvaluationConfig, RunConfig, identity_of
 from schemas.records import FrameRef, IterationState
+from tasks.bysource import accuracy_by_source
 from tasks.holding import using
 from tasks.run import Run, shards_of
 from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
@@ -16,7 +17,7 @@ from tasks.verify import outcomes
 EVALUATED = "evaluated"
 
 
-@stage(version=1)
+@stage(version=2)
 def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[FrameRef]:
     """Evaluations of the policy in `state`, filed under the iteration that made it (the genesis for version 0).
 
@@ -66,14 +67,22 @@ def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> 
     else:
         scored = process_scores(rollouts, prompts, verdicts, config.scorer, only_correct=False)
         scores = scored["process_score"]
-    return rollouts.select(
-        "group_id",
-        "sample_index",
-        "prompt_id",
-        "completion",
-        pl.col("token_ids").list.len().cast(pl.Int32).alias("token_count"),
-        "finish_reason",
-    ).with_columns(verdicts["correct"], verdicts["extracted"], verdicts["status"], scores, rollouts["policy_version"])
+    sources = prompts.select("group_id", "source")
+    return (
+        rollouts.join(sources, on="group_id", how="left", maintain_order="left")
+        .select(
+            "group_id",
+            "sample_index",
+            "prompt_id",
+            "source",
+            "completion",
+            pl.col("token_ids").list.len().cast(pl.Int32).alias("token_count"),
+            "finish_reason",
+        )
+        .with_columns(
+            verdicts["correct"], verdicts["extracted"], verdicts["status"], scores, rollouts["policy_version"]
+        )
+    )
 
 
 def evaluation_summary(run: Run, evaluations: list[FrameRef]) -> dict[str, float | int | bool | None]:
@@ -91,7 +100,7 @@ def evaluation_summary(run: Run, evaluations: list[FrameRef]) -> dict[str, float
         pl.col("token_count").mean().alias("evaluation/length_mean"),
         (pl.col("finish_reason") == "length").mean().alias("evaluation/truncated_ratio"),
     )
-    return figures.row(0, named=True)
+    return figures.row(0, named=True) | accuracy_by_source(rows, prefix="evaluation/")
 
 
 @stage(version=1)

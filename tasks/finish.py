@@ -8,6 +8,7 @@ import polars as pl
 from papo.metrics import summarize
 from schemas.convert import scored_rollouts
 from schemas.records import GENESIS, Commit, FrameRef, IterationState, LearnerState, LedgerEntry, Updated
+from tasks.bysource import accuracy_by_source
 from tasks.evaluate import evaluation_summary
 from tasks.run import Run
 from tasks.sample import next_cursor
@@ -84,7 +85,8 @@ def rollout_summary(run: Run, made: list[FrameRef]) -> Numbers:
     terms = run.configs(iteration).algorithm.advantage(scored)
     truncated = (rollouts["finish_reason"] == "length").to_numpy()
     summary: Numbers = dict(asdict(summarize(scored, terms, truncated=np.asarray(truncated, dtype=bool))))
-    return summary
+    sources = _load(run, [ref for ref in made if ref.stage == "sample"]).select("group_id", "source")
+    return summary | accuracy_by_source(outcomes.join(sources, on="group_id", how="left"))
 
 
 def _load(run: Run, refs: list[FrameRef]) -> pl.DataFrame:

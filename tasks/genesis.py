@@ -20,7 +20,7 @@ from tasks.store import encode
 TRAIN, EVALUATION = "train", "evaluation"
 
 
-@stage(version=1)
+@stage(version=2)
 def prepare(run: Run) -> list[FrameRef]:
     """DataRows: each split with its prompts tokenised, once for the whole run. Shard 0 trains, shard 1 evaluates."""
     config = run.configs(0)
@@ -44,7 +44,7 @@ def prepare(run: Run) -> list[FrameRef]:
     ]
 
 
-@stage(version=1)
+@stage(version=2)
 def held_out(run: Run, prepared: list[FrameRef]) -> list[FrameRef]:
     """Prompts of every evaluation: each held-out row is one group, in the source's order."""
     return [
@@ -106,6 +106,7 @@ def _tokenized(run: Run, split: str, config: RunConfig) -> pl.DataFrame:
     run.disk.remove(rows_path)
     joined = raw.join(tokens, on="prompt_id", how="left", maintain_order="left", validate="1:1").select(
         "prompt_id",
+        "source",
         pl.col("prompt_text").alias("prompt"),
         pl.col("prompt").alias("question"),
         "reference_answer",
@@ -131,6 +132,12 @@ def _within_limit(run: Run, rows: pl.DataFrame, split: str, config: RunConfig) -
     kept = rows.filter(fits)
     if kept.height == 0:
         raise DataError(f"No prompt of data.{split} has {limit} tokens or fewer. Raise sampling.max_prompt_length.")
+    lost = sorted(set(rows["source"]) - set(kept["source"]))
+    if lost:
+        raise DataError(
+            f"No prompt of {', '.join(lost)} in data.{split} has {limit} tokens or fewer, so its share of the draws"
+            " cannot be kept. Raise sampling.max_prompt_length, or leave the source out."
+        )
     return kept
 
 

@@ -104,11 +104,15 @@ def _parquet_rows(path: Path, names: Sequence[str], skip: int, take: int | None)
         raise DataError(f"{path} is no Parquet file that can be read ({str(error).splitlines()[0]}).") from None
     rows: Iterator[dict[str, Any]] = frame.iter_rows(named=True) if frame.width else iter([dict[str, Any]()] * height)
     for number, values in enumerate(rows, start=skip):
-        place = f"row {number}"
-        if sum(map(_size, values.values())) > LONGEST_ROW:
-            yield Row(number, place, fault=TOO_LONG)
-        else:
-            yield Row(number, place, {name: _spelled(value) for name, value in values.items()}, columns)
+        yield row_of(number, values, columns)
+
+
+def row_of(number: int, values: dict[str, Any], columns: Sequence[str]) -> Row:
+    """A row of a table, from its values as Python has them: numbers get their JSON spelling."""
+    place = f"row {number}"
+    if sum(map(_size, values.values())) > LONGEST_ROW:
+        return Row(number, place, fault=TOO_LONG)
+    return Row(number, place, {name: _spelled(value) for name, value in values.items()}, columns)
 
 
 def _size(value: Any) -> int:

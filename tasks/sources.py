@@ -12,7 +12,8 @@ The written rules:
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,32 @@ import polars as pl
 
 from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
-from schemas.canonical import canonical_json
-from schemas.config import ChainsSource, Columns, DataSource, FileSource, RunConfig
+from schemas.canonical import canonical_json, sha256_of
+from schemas.config import RunConfig
+from schemas.data import ChainsSource, Columns, DataSource, FileSource, HuggingFaceSource, MixtureSource, PlainSource
 from schemas.filechecks import resolve
+from tasks.hubrows import dataset_rows
 from tasks.rowfaults import FaultyRow, RowFaults, answer_of, id_of, prompt_of
 from tasks.rowfiles import Row, named_rows
 from tasks.run import RawData
 
 TRAIN, EVALUATION = "train", "evaluation"
-COLUMNS = {"prompt_id": pl.String, "prompt": pl.String, "is_messages": pl.Boolean, "reference_answer": pl.String}
-_Rows = list[tuple[str, str, bool, str]]
+COLUMNS = {
+    "prompt_id": pl.String,
+    "source": pl.String,
+    "prompt": pl.String,
+    "is_messages": pl.Boolean,
+    "reference_answer": pl.String,
+}
+_Tuples = list[tuple[str, str, bool, str]]
+
+
+@dataclass
+class _Rows:
+    rows: _Tuples
+    """prompt_id, prompt, is_messages, reference_answer."""
+    places: list[str]
+    """What to call each in a report."""
 
 
 def read_sources(config: RunConfig, base: Path) -> dict[str, RawData]:
@@ -53,42 +70,93 @@ def read_sources(config: RunConfig, base: Path) -> dict[str, RawData]:
 
 
 def read_source(source: DataSource, base: Path, *, split: str) -> RawData:
-    """One source's rows. Raises DataError with all of its faults, each with the numbers of the rows it is in."""
-    rows = _chains(source, split) if isinstance(source, ChainsSource) else _file(source, base, split)
+    """One split's rows; those of a mixture source by source. Raises DataError with all of its faults, each with the
+    numbers of the rows it is in."""
+    if isinstance(source, MixtureSource):
+        return _mixed(source, base, split)
+    rows = _plain(source, base, f"data.{split}", conflicts=split == TRAIN).rows
+    return RawData(frame=_frame(rows, split), sha256=_digest(rows))
+
+
+def _mixed(source: MixtureSource, base: Path, split: str) -> RawData:
+    """Every member's rows, whose ids begin with its name. The hash is over the names and what each source hashes to."""
+    frames: list[pl.DataFrame] = []
+    digests: list[tuple[str, str]] = []
+    faults: list[str] = []
+    all_rows, all_places = _Tuples(), list[str]()
+    for index, member in enumerate(source.sources):
+        try:
+            found = _plain(
+                member.source, base, f"data.{split}.sources[{index}] ({member.name})", conflicts=split == TRAIN
+            )
+        except DataError as error:
+            faults.append(str(error))
+            continue
+        digests.append((member.name, _digest(found.rows)))
+        named = [(f"{member.name}/{row[0]}", *row[1:]) for row in found.rows]
+        frames.append(_frame(named, member.name))
+        all_rows += named
+        all_places += [f"{member.name} {place}" for place in found.places]
+    if faults:
+        raise DataError("\n".join(faults))
+    together = RowFaults(f"data.{split} (its sources together)")
+    _check_together(all_rows, all_places, together, conflicts=split == TRAIN)
+    together.raise_if_any()
+    return RawData(frame=pl.concat(frames), sha256=sha256_of(digests))
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], source: str) -> pl.DataFrame:
+    named = [(prompt_id, source, *rest) for prompt_id, *rest in rows]
+    return pl.DataFrame(named, schema=COLUMNS, orient="row")
+
+
+def _digest(rows: _Tuples) -> str:
     digest = hashlib.sha256()
     for row in rows:
         digest.update(canonical_json(row) + b"\n")
-    return RawData(frame=pl.DataFrame(rows, schema=COLUMNS, orient="row"), sha256=digest.hexdigest())
+    return digest.hexdigest()
 
 
-def _chains(source: ChainsSource, split: str) -> _Rows:
+def _plain(source: PlainSource, base: Path, where: str, *, conflicts: bool) -> _Rows:
+    if isinstance(source, ChainsSource):
+        return _chains(source, where)
+    columns = source.columns
+    names = [columns.prompt, columns.reference_answer, *([columns.prompt_id] if columns.prompt_id else [])]
+    if isinstance(source, HuggingFaceSource):
+        path: str | Path = source.path
+        rows = dataset_rows(source, base, names)
+    else:
+        path = resolve(source.path, base)
+        rows = named_rows(path, names, skip=source.skip, take=source.take)
+    return _checked(rows, source, f"{where}: {path}", conflicts=conflicts)
+
+
+def _chains(source: ChainsSource, where: str) -> _Rows:
     try:
         problems = source.task.problems(source.seed, source.count, source.split)
     except ValueError as error:
-        raise DataError(f"data.{split} cannot be made: {error} Use a smaller count, or more steps.") from None
-    return [(str(row), problem.prompt, False, problem.reference_answer) for row, problem in enumerate(problems)]
+        raise DataError(f"{where} cannot be made: {error} Use a smaller count, or more steps.") from None
+    rows = [(str(row), problem.prompt, False, problem.reference_answer) for row, problem in enumerate(problems)]
+    return _Rows(rows, [f"problem {row}" for row in range(len(rows))])
 
 
-def _file(source: FileSource, base: Path, split: str) -> _Rows:
-    path, columns = resolve(source.path, base), source.columns
-    names = [columns.prompt, columns.reference_answer, *([columns.prompt_id] if columns.prompt_id else [])]
-    mapping = ", ".join(
-        f"{field} from column {column!r}"
-        for field, column in zip(("prompt", "reference_answer", "prompt_id"), names, strict=False)
-    )
-    faults = RowFaults(f"data.{split}: {path} ({mapping})")
-    rows: _Rows = []
-    places: list[str] = []
-    for row in named_rows(path, names, skip=source.skip, take=source.take):
+def _checked(found: Iterable[Row], source: FileSource | HuggingFaceSource, where: str, *, conflicts: bool) -> _Rows:
+    """The rows that are right, if all are. Raises DataError with every fault."""
+    columns = source.columns
+    mapped = {"prompt": columns.prompt, "reference_answer": columns.reference_answer}
+    mapped |= {"prompt_id": columns.prompt_id} if columns.prompt_id else {}
+    faults = RowFaults(f"{where} ({', '.join(f'{field} from column {name!r}' for field, name in mapped.items())})")
+    rows, places = _Tuples(), list[str]()
+    for row in found:
         if (valid := _valid(row, columns, faults)) is not None:
             rows.append(valid)
             places.append(row.place)
     if not rows and not faults:
-        taken = f" after the {source.skip} that data.{split}.skip leaves out" if source.skip else ""
-        raise DataError(f"data.{split}: {path} has no rows{taken}. Training needs one at least: name another file.")
-    _check_together(rows, places, faults, conflicts=split == TRAIN)
+        taken = f" after the {source.skip} that skip leaves out" if source.skip else ""
+        raise DataError(f"{where} has no rows{taken}. Training needs one at least: name another source.")
+    _check_together(rows, places, faults, conflicts=conflicts)
     faults.raise_if_any()
-    return rows
+    return _Rows(rows, places)
 
 
 def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, bool, str] | None:
@@ -115,7 +183,7 @@ def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, boo
     return None if len(faults) > before else (found["prompt_id"], *found["prompt"], found["reference_answer"])
 
 
-def _check_together(rows: _Rows, places: list[str], faults: RowFaults, *, conflicts: bool) -> None:
+def _check_together(rows: _Tuples, places: list[str], faults: RowFaults, *, conflicts: bool) -> None:
     ids: dict[str, str] = {}
     answers: dict[str, tuple[str, str]] = {}
     for (name, prompt, _, answer), place in zip(rows, places, strict=True):

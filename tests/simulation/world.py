@@ -107,6 +107,7 @@ def sources(config: RunConfig) -> dict[str, RawData]:
         frame = pl.DataFrame(
             {
                 "prompt_id": [f"{split}-{row}" for row in range(count)],
+                "source": [split] * count,
                 "prompt": [f"{row}+1=" for row in range(count)],
                 "is_messages": [False] * count,
                 "reference_answer": [str(row % 2) for row in range(count)],

@@ -41,6 +41,7 @@ def floats(*values: float | None) -> pl.Series:
 GOOD: dict[type[Frame], dict[str, pl.Series]] = {
     DataRows: {
         "prompt_id": texts("a", "b", "c"),
+        "source": texts("x", "x", "y"),
         "prompt": texts(),
         "question": texts(),
         "reference_answer": texts("1", "2", "3"),
@@ -49,6 +50,7 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
     Prompts: {
         "group_id": pl.Series([4, 5, 6], dtype=pl.Int32),
         "prompt_id": texts("a", "a", "b"),
+        "source": texts("x", "x", "y"),
         "prompt": texts(),
         "question": texts(),
         "reference_answer": texts("1", "2", "3"),
@@ -105,6 +107,7 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
     Evaluations: {
         **KEYS,
         "prompt_id": texts("a", "a", "b"),
+        "source": texts("x", "x", "y"),
         "completion": texts(),
         "token_count": pl.Series([2, 0, 1], dtype=pl.Int32),
         "finish_reason": texts("stop", "length", "stop"),

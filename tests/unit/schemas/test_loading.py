@@ -9,7 +9,8 @@ import yaml
 from papo.advantages import Grpo, Papo, max_lambda_process
 from papo.errors import ConfigError
 from papo.scorers import ChainRubric, EquationLines
-from schemas.config import ChainsSource, FileSource, RunConfig
+from schemas.config import RunConfig
+from schemas.data import ChainsSource, FileSource
 from schemas.loading import load_config, overridden, warnings_of
 from schemas.sft import SftConfig
 
@@ -126,11 +127,14 @@ def test_nothing_about_a_faulty_field_is_derived_from_its_stand_in(tmp_path: Pat
         ({"data": {"train": {"kind": "chains", "cuont": 3}}}, "data.train.cuont is no field (its value is 3): did you"),
         (
             {"data": {"train": {"kind": "json"}}},
-            'data.train.kind is "json", which is unknown: use one of file, chains.',
+            'data.train.kind is "json", which is unknown: use one of file, chains, huggingface, mixture.',
         ),
-        ({"data": {"train": {}}}, "data.train.kind is missing: it says what this section is, one of file, chains."),
+        (
+            {"data": {"train": {}}},
+            "data.train.kind is missing: it says what this section is, one of file, chains, huggingface, mixture.",
+        ),
         ({"data": {"train": {"kind": "file"}}}, "data.train.path is missing"),
-        ({"data": {}}, "data.train is missing: give it a section with kind: file or chains."),
+        ({"data": {}}, "data.train is missing: give it a section with kind: file or chains or huggingface or mixture."),
         ({"reward": {}}, "reward.outcome is missing: give it a section with kind: answer_match."),
         (
             {"algorithm": {"advantage": {"lambda_process": -1}}},

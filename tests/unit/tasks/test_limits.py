@@ -21,6 +21,7 @@ def of_lengths(config: RunConfig) -> dict[str, RawData]:
     frame = pl.DataFrame(
         {
             "prompt_id": ["below", "at", "above"],
+            "source": ["train"] * 3,
             "prompt": ["1+1="[: LIMIT - 1], "1+10=", "1+100="],
             "is_messages": [False] * 3,
             "reference_answer": ["0", "1", "1"],

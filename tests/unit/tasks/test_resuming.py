@@ -104,6 +104,7 @@ def shuffled(config: RunConfig) -> dict[str, RawData]:
     frame = pl.DataFrame(
         {
             "prompt_id": [f"train-{row}" for row in rows],
+            "source": ["train"] * 5,
             "prompt": [f"{row}+1=" for row in rows],
             "is_messages": [False] * 5,
             "reference_answer": [str(row % 2) if row != 4 else "4" for row in rows],

@@ -11,7 +11,8 @@ import pytest
 
 from papo.chains import ChainTask
 from papo.errors import DataError
-from schemas.config import ChainsSource, FileSource, RunConfig
+from schemas.config import RunConfig
+from schemas.data import ChainsSource, FileSource
 from tasks.run import RawData
 from tasks.runfile import RunFile, check_sources
 from tasks.sources import COLUMNS, read_source, read_sources
@@ -56,6 +57,7 @@ def test_rows_are_taken_as_they_are(tmp_path: Path) -> None:
     assert data.frame.schema == COLUMNS
     assert data.frame.to_dict(as_series=False) == {
         "prompt_id": ["0", "1", "2"],
+        "source": ["train"] * 3,
         "prompt": ["1+1=", "2+2=", "3+3="],
         "is_messages": [False, False, False],
         "reference_answer": ["2", "4", "6"],
@@ -279,7 +281,7 @@ def test_each_prompt_keeps_its_own_answer(tmp_path: Path) -> None:
     data = read(tmp_path, rows, skip=1, take=4)
 
     assert data.frame["prompt"].to_list() == ["0+0=", "2+0=", "1+0=", "5+0="]
-    assert all(prompt == f"{answer}+0=" for _, prompt, _, answer in data.frame.iter_rows())
+    assert all(prompt == f"{answer}+0=" for _, _, prompt, _, answer in data.frame.iter_rows())
 
 
 def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:
