@@ -121,6 +121,7 @@ def _open(
         lineage=commits[-1].lineage if commits else 0,
     )
     journal.event("opened", ledger_mended=mended and bool(commits), commits=len(commits))
+    _note_other_sums(run)
     run.engine.start()
     return run, _current(run)
 
@@ -137,6 +138,24 @@ class _Configs:
         if since not in self._parsed:
             self._parsed[since] = self._run_file.config_at(since)
         return self._parsed[since]
+
+
+def _note_other_sums(run: Run) -> None:
+    """A new lineage where the next iteration adds its gradients up in another order than those before.
+
+    Seen from the run file and the commits, so a crash before the next commit does not lose it.
+    """
+    if not run.commits:
+        return
+    before, now = run.configs(run.head.iteration).engine.sums, run.configs(run.head.iteration + 1).engine.sums
+    if before == now:
+        return
+    run.lineage = run.head.lineage + 1
+    run.journal.event("sums_changed", before=before, now=now, lineage=run.lineage)
+    changed = ", ".join(f"engine.{name} {was} → {now[name]}" for name, was in before.items() if was != now[name])
+    run.reporter.message(
+        f"{changed}: the same steps but for their last bits, so the run goes on as lineage {run.lineage}."
+    )
 
 
 def _current(run: Run) -> IterationState | None:

@@ -119,11 +119,9 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
             "Start another run (--run-id NAME), or change it from the next iteration on, as a recorded amendment: "
             f"papo resume {run_file.run_id} --amend {changed[0][0]}={json.dumps(changed[0][2])}"
         )
-    kept = [epoch_ for epoch_ in run_file.epochs if epoch_.since <= head or epoch_.since == 0]
-    if not changed:
-        # Operational and horizon fields are the same for the whole run: they are in no key.
-        kept[-1] = epoch(config, since=kept[-1].since)
-    elif kept[-1].since > head:
+    kept = [epoch_ for epoch_ in run_file.epochs if epoch_.since <= max(head + 1, 0)]
+    if kept[-1].since > head or (not changed and config.engine.sums == now.engine.sums):
+        # Nothing has run under it yet; or only operational and horizon fields differ, which are in no key.
         kept[-1] = epoch(config, since=kept[-1].since)
     else:
         kept.append(epoch(config, since=head + 1))

@@ -82,7 +82,7 @@ def test_horizon_and_operation_may_change_at_any_resume() -> None:
     begun = run_file()
     longer = config(
         iterations=99,
-        engine={"micro_batch_size": 1},
+        engine={"device": "cpu"},
         checkpoint={"every": 2},
         data={"train": {"kind": "file", "path": "moved.jsonl"}},
     )
@@ -165,3 +165,18 @@ def test_differences_are_the_leaves_that_differ() -> None:
 
     assert differences(before, after) == [("b.c", [1], [1, 2]), ("b.d", None, {"x": 1}), ("g", None, True)]
     assert differences(before, before) == []
+
+
+def test_a_new_horizon_after_an_amendment_that_has_not_run_yet_leaves_history_alone() -> None:
+    amended = with_config(run_file(), config(seed=5), head=4, amend=True)
+    longer = with_config(amended, config(seed=5, iterations=99), head=4, amend=False)
+    assert [longer.config_at(iteration).seed for iteration in (0, 4, 5)] == [0, 0, 5]
+    assert longer.latest.iterations == 99
+
+
+def test_another_number_of_ranks_holds_from_the_next_iteration_on() -> None:
+    """It changes no identity, but the order of sums: the run file keeps both."""
+    two = with_config(run_file(), config(engine={"ranks": 2}), head=4, amend=False)
+    assert [two.config_at(iteration).engine.ranks for iteration in (0, 4, 5)] == [1, 1, 2]
+    assert two.epochs[0].config_sha256 == two.epochs[1].config_sha256
+    assert with_config(two, config(), head=4, amend=False).config_at(5).engine.ranks == 1
