@@ -5,9 +5,9 @@ The union is the list of those that exist; `kind` tells them apart in a run conf
 
 from papo.rewards.answer_match import AnswerMatch
 from papo.rewards.format import FormatReward
+from papo.rewards.math_answer import MathAnswer
 from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
 
-OutcomeReward = AnswerMatch
-"""A union as soon as there is a second."""
+OutcomeReward = AnswerMatch | MathAnswer
 
-__all__ = ["AnswerMatch", "FormatReward", "OutcomeReward", "Verdict", "VerdictStatus", "shape_reward"]
+__all__ = ["AnswerMatch", "FormatReward", "MathAnswer", "OutcomeReward", "Verdict", "VerdictStatus", "shape_reward"]

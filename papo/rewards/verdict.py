@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-VerdictStatus = Literal["ok", "no_answer", "truncated", "unscorable", "error"]
+VerdictStatus = Literal["ok", "no_answer", "truncated", "unscorable", "timeout", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,9 +17,11 @@ class Verdict:
     format: float | None = None
     """Reward of the format, 0 or 1; None = not checked."""
     status: VerdictStatus
-    """ok: an answer was compared. no_answer, truncated: counted as wrong. unscorable, error: accuracy is None."""
+    """ok: an answer was compared. no_answer, truncated: counted as wrong. Of the others, accuracy is None."""
     extracted: str | None = None
     """The answer that was found, as written."""
+    canonical: str | None = None
+    """The answer as it was read, where the verifier reads more than text."""
     reason: str | None = None
     """Why, in words, where the status alone does not say it."""
 

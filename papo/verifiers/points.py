@@ -1,0 +1,122 @@
+"""Whether expressions with symbols are equal, or equations proportional, by their values at addressed points."""
+
+import random
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from papo.verifiers.numeric import Evaluator, Undefined, Values, agree
+from papo.verifiers.syntax import Node, Num, Op, TooLarge, symbols_of, walk
+
+ENOUGH = 5
+"""Points at which both sides have a value that are asked for."""
+_INTERVALS = (
+    (0.1, 0.9), (1.1, 3.0), (-0.9, -0.1), (0.1, 0.9), (1.1, 3.0), (-3.0, 3.0), (3.0, 9.0), (-3.0, 3.0), (-0.9, 0.9),
+    (0.1, 5.0), (1.0, 2.0), (-9.0, 9.0), (0.1, 0.5), (1.5, 2.5),
+)  # fmt: skip
+_MOST_SYMBOLS = 40
+
+
+class Undecided(Exception):
+    """No engine could tell; not the same as different."""
+
+
+def equal_at_points(gold: Node, answer: Node) -> bool:
+    """Whether both agree wherever both are real. Raises Undecided where they hardly ever are.
+
+    A root that is not real on one side only (√a·√b and √(ab) for negative a, b) is passed over; a logarithm that is not
+    real on one side only (ln x and ln |x|) makes them different.
+    """
+    names = sorted(symbols_of(gold) | symbols_of(answer))
+    if len(names) > _MOST_SYMBOLS:
+        raise Undecided(f"{len(names)} symbols")
+    imaginary = has_imaginary(gold, answer)
+    for complex_values in (imaginary, True):
+        seen = 0
+        for values in points(names, whole=whole_symbols(gold) | whole_symbols(answer)):
+            causes = [_cause(side, values, complex_values) for side in (gold, answer)]
+            if causes == [None, None]:
+                if not agree(gold, answer, values, complex_values=complex_values):
+                    return False
+                seen += 1
+            elif "log" in causes and None in causes:
+                return False
+            if seen >= ENOUGH + len(names) or (not names and seen):
+                return True
+        if seen >= ENOUGH - 2:
+            return True
+    raise Undecided("hardly any real value")
+
+
+def proportional_at_points(gold: Node, answer: Node, *, positive: bool) -> bool:
+    """Whether answer = c · gold with one constant c ≠ 0 (c > 0 if `positive`). Raises Undecided."""
+    names = sorted(symbols_of(gold) | symbols_of(answer))
+    if symbols_of(gold) != symbols_of(answer) or len(names) > _MOST_SYMBOLS:
+        return False
+    ratios: list[Any] = []
+    for values in points(names, whole=whole_symbols(gold) | whole_symbols(answer)):
+        use = Evaluator(400, values, complex_values=has_imaginary(gold, answer))
+        try:
+            first, second = use(gold), use(answer)
+        except (Undefined, TooLarge):
+            continue
+        if not first or not second:
+            if first or second:
+                return False
+            continue
+        ratio = second / first
+        if ratios and abs(ratio - ratios[0]) > abs(ratios[0]) * use.context.ldexp(1, -200):
+            return False
+        ratios.append(ratio)
+        if len(ratios) > ENOUGH + len(names):
+            break
+    if len(ratios) < ENOUGH - 1:
+        raise Undecided("hardly any real value")
+    return not positive or (not getattr(ratios[0], "imag", 0) and ratios[0] > 0)
+
+
+def points(names: Iterable[str], *, whole: frozenset[str]) -> Iterator[Values]:
+    """Points for these symbols, always the same ones; symbols in `whole` get whole numbers from 1 on."""
+    ordered = list(names)
+    for place, (low, high) in enumerate(_INTERVALS):
+        found: dict[str, Fraction] = {}
+        for name in ordered:
+            draw = random.Random(f"{name} {place}")
+            if name in whole:
+                found[name] = Fraction(draw.randint(1, 4) + place)
+            else:
+                found[name] = Fraction(round(draw.uniform(low, high) * 9973), 9973) or Fraction(1, 7)
+        yield found
+
+
+def whole_symbols(node: Node) -> frozenset[str]:
+    """Symbols that only make sense as whole numbers: in bounds, factorials, roundings, exponents of −1."""
+    found = frozenset[str]()
+    for part in walk(node):
+        if not isinstance(part, Op):
+            continue
+        if part.kind in ("fact", "binom", "floor", "ceil"):
+            found |= frozenset[str]().union(*map(symbols_of, part.args))
+        elif part.kind in ("sum", "prod"):
+            found |= symbols_of(part.args[0]) | symbols_of(part.args[1])
+        elif part.kind == "pow" and isinstance(part.args[0], Num) and part.args[0].value < 0:
+            found |= symbols_of(part.args[1])
+    return found
+
+
+def has_imaginary(*nodes: Node) -> bool:
+    """Whether i occurs."""
+    return any(getattr(part, "name", "") == "i" for node in nodes for part in walk(node))
+
+
+def _cause(node: Node, values: Values, complex_values: bool) -> str | None:
+    """Why the node has no value at a point; None if it has one. Raises TooLarge."""
+    try:
+        Evaluator(120, values, complex_values=complex_values)(node)
+    except Undefined as undefined:
+        return undefined.cause
+    except TooLarge:
+        if not values:
+            raise
+        return "large"
+    return None

@@ -1,0 +1,178 @@
+"""Killable worker processes that decide pairs, for callers in any thread.
+
+Workers are started when they are needed and are plain `subprocess` children (nothing of the caller is forked), in a
+session of their own. A pair that uses up its CPU seconds ends its worker; it is tried once more, alone, and is then
+undefined: never wrong. Nothing is waited for without a deadline.
+"""
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from papo.verifiers.rules import Rules
+
+ReplyStatus = Literal["ok", "unscorable", "timeout", "error"]
+WALL_SECONDS = 120.0
+"""The wall clock's part of the limit, for a worker that is stopped or starved: undefined as well."""
+MEMORY_BYTES = 2**30
+MOST_WORKERS = 8
+_ROOT = str(Path(__file__).resolve().parents[2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    same: bool | None
+    canonical: str | None
+    reason: str | None
+    status: ReplyStatus
+
+
+class WorkerPool:
+    """At most `size` workers, each with `cpu_seconds` for a pair."""
+
+    def __init__(self, size: int, *, cpu_seconds: float, wall_seconds: float = WALL_SECONDS) -> None:
+        self._size = size
+        self._cpu_seconds = cpu_seconds
+        self._wall_seconds = wall_seconds
+        self._changed = threading.Condition()
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._busy = 0
+        self._alone = False
+
+    def ask(self, reference: str, answer: str, rules: Rules) -> Reply:
+        """Decide a pair. Never raises for what the texts are."""
+        request = json.dumps({"reference": reference, "answer": answer, "rules": asdict(rules)}).encode() + b"\n"
+        with self._slot(alone=False):
+            found = self._attempt(request)
+        if found is None:
+            with self._slot(alone=True):
+                found = self._attempt(request)
+        reason = f"undecided after {self._cpu_seconds:g} CPU seconds, twice"
+        return found or Reply(same=None, canonical=None, reason=reason, status="timeout")
+
+    def rest(self) -> None:
+        """End the workers that have nothing to do; the next pair starts new ones."""
+        with self._changed:
+            idle, self._idle = self._idle, []
+        for worker in idle:
+            _end(worker)
+
+    @contextmanager
+    def _slot(self, *, alone: bool) -> Generator[None]:
+        with self._changed:
+            if alone:
+                self._changed.wait_for(lambda: not self._alone)
+                self._alone = True
+                self._changed.wait_for(lambda: self._busy == 0)
+            else:
+                self._changed.wait_for(lambda: not self._alone and self._busy < self._size)
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy -= 1
+                self._alone = self._alone and not alone
+                self._changed.notify_all()
+
+    def _attempt(self, request: bytes) -> Reply | None:
+        """A worker's reply; None where it ended or stayed silent, and is gone."""
+        worker = self._worker()
+        try:
+            line = _exchange(worker, request, time.monotonic() + self._wall_seconds)
+        except BaseException:
+            _end(worker)
+            raise
+        if line is None:
+            _end(worker)
+            return None
+        found: dict[str, Any] = json.loads(line)
+        reply = Reply(**found)
+        if reply.status == "timeout":
+            _end(worker)
+            return None
+        with self._changed:
+            self._idle.append(worker)
+        return reply
+
+    def _worker(self) -> subprocess.Popen[bytes]:
+        with self._changed:
+            if self._idle:
+                return self._idle.pop()
+        path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
+        return subprocess.Popen(
+            [sys.executable, "-m", "papo.verifiers.worker", str(self._cpu_seconds), str(MEMORY_BYTES)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+
+
+def _exchange(worker: subprocess.Popen[bytes], request: bytes, deadline: float) -> bytes | None:
+    """Send one line, receive one line; None where the worker ends or the deadline passes first."""
+    if worker.stdin is None or worker.stdout is None:
+        return None
+    try:
+        worker.stdin.write(request)
+        worker.stdin.flush()
+    except OSError:
+        return None
+    poll = select.poll()
+    poll.register(worker.stdout, select.POLLIN | select.POLLHUP)
+    received = b""
+    while not received.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            return None
+        part = os.read(worker.stdout.fileno(), 65536)
+        if not part:
+            return None
+        received += part
+    return received
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    worker.kill()
+    for stream in (worker.stdin, worker.stdout):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:
+                continue
+    worker.wait()
+
+
+_POOLS: dict[float, WorkerPool] = {}
+_LOCK = threading.Lock()
+
+
+def processors() -> int:
+    """How many processors this process may use, 8 at most: as many workers are worth having."""
+    return min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+
+
+def shared_pool(cpu_seconds: float) -> WorkerPool:
+    """The process's one pool with this limit."""
+    with _LOCK:
+        return _POOLS.setdefault(cpu_seconds, WorkerPool(processors(), cpu_seconds=cpu_seconds))
+
+
+@atexit.register
+def rest_all() -> None:
+    """End every worker of this process that has nothing to do."""
+    with _LOCK:
+        pools = list(_POOLS.values())
+    for pool in pools:
+        pool.rest()

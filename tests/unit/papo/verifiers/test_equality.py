@@ -1,0 +1,169 @@
+"""Equality of answers by kind, on pairs of our own. The reference comes first."""
+
+import pytest
+
+from papo.verifiers.engines import Engines
+from papo.verifiers.judging import check_reference, decide
+from papo.verifiers.reading import read
+from papo.verifiers.rules import Rules
+
+EXACT = Rules()
+ENGINES = Engines()
+SAME = [
+    (r"\frac{3}{4}", "0.75"), (r"\frac{3}{4}", "3/4"), (r"\frac{3}{4}", r"\frac{6}{8}"),
+    (r"\frac{3}{4}", r"\tfrac{3}{4}"), ("0.5", r"\frac12"), ("0.5", r"50\%"), (r"\sqrt{2}", r"\sqrt 2"),
+    (r"\frac{7}{2}", r"3 \frac{1}{2}"), (r"\frac{7}{2}", "3½"), (r"\frac{7}{2}", r"3\tfrac12"),
+    (r"25\%", "25 percent"), (r"25\%", r"\frac{1}{4}"), (r"12.5\%", r"\frac18"), (r"5\text{ cm}", "5"),
+    (r"5\text{ cm}", "5 cm"), (r"5\text{ cm}", r"5\,\text{centimeters}"), (r"5\text{ cm}", r"0.05\text{ m}"),
+    (r"5\text{ cm}", "50 mm"), (r"20\,\text{cm}^2", r"20\text{ cm}^2"), (r"20\,\text{cm}^2", "20 cm^2"),
+    (r"20\,\text{cm}^2", "20 square centimeters"), ("40", "40 degrees"), (r"60^{\circ}", "60°"),
+    (r"60^{\circ}", r"\frac{\pi}{3}"), (r"\$18.90", "18.9 dollars"), (r"\$18.90", "1890 cents"),
+    ("1,234,567", "1{,}234{,}567"), ("1,234,567", r"1\,234\,567"), ("10{,}080", "10,080"), ("10{,}080", r"10,\!080"),
+    ("1,000", "10^3"), (r"\sqrt{2}", r"\frac{2}{\sqrt{2}}"), (r"\sqrt{8}", r"2\sqrt{2}"),
+    (r"\frac{1}{\sqrt{3}}", r"\frac{\sqrt{3}}{3}"), (r"\sqrt[3]{8}", "2"), (r"2\pi", "2*pi"), (r"\ln 2", r"\log_e 2"),
+    (r"\ln 8", r"3\ln 2"), (r"\log_2 8", "3"), ("e^{2}", r"\exp(2)"), ("2+3i", "3i + 2"), (r"e^{i\pi}", "-1"),
+    ("i^2", "-1"), (r"\frac{1+i}{1-i}", "i"), (r"3\times10^{5}", r"3 \cdot 10^5"), (r"3\times10^{5}", "3e5"),
+    (r"3\times10^{5}", "300,000"), (r"\{1,2,3\}", r"\{1, 3, 2\}"), (r"\{1,2,3\}", "1, 2, 3"), (r"\{1,2\}", "{1, 2}"),
+    (r"\emptyset", r"\varnothing"), (r"\emptyset", "∅"), ("1, -2", "-2, 1"), ("1, -2", "x = 1, -2"),
+    ("1, -2", "x = -2 or x = 1"), ("1, -2", "1 and -2"), ("1, -2", r"\{1,-2\}"), ("(2,5)", "2<x<5"),
+    ("(2,5)", r"x \in (2,5)"), ("(2,5)", "]2,5["), ("(2,5)", r"\{x : 2 < x < 5\}"),
+    ("(2,5)", r"\{x \mid 2 < x < 5\}"), (r"(-\infty,3]", r"x\leqslant 3"),
+    (r"(-\infty,0)\cup(0,\infty)", r"\mathbb{R}\setminus\{0\}"),
+    (r"(-\infty,0)\cup(0,\infty)", r"x<0 \text{ or } x>0"), (r"[0,\infty)", r"x \ge 0"), (r"[0,1]\cup[1,2]", "[0,2]"),
+    (r"\mathbb{R}", "all real numbers"), (r"\mathbb{R}", r"x \in \mathbb{R}"), (r"x\in[1,4]", "[1,4]"),
+    ("(1,-2)", r"\left(1, -2\right)"), ("(1,-2)", "x=1, y=-2"), ("(1,-2)", "(x,y) = (1,-2)"),
+    ("(1,-2)", r"\langle 1, -2 \rangle"), ("(0.5, 1)", r"(\frac12, 1)"), ("x=1,y=2", "(1,2)"),
+    ("x=1,y=2", r"x = 1 \text{ and } y = 2"), ("(1,2),(3,4)", "(1,2) and (3,4)"), ("(1,2),(3,4)", r"\{(3,4),(1,2)\}"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \\ \end{pmatrix}"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{array}{cc}1&2\\3&4\end{array}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1,2)"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{bmatrix}1\\2\end{bmatrix}"), ("2x+4y-3=0", "4x+8y=6"),
+    ("2x+4y-3=0", r"y = \frac{3-2x}{4}"), ("2x+4y-3=0", "3-2x-4y=0"), ("y=2x+3", "y=3+2x"), ("y=2x+3", "2x-y+3=0"),
+    ("x=5", "x = 5.0"), ("x=5", "5=x"), ("x>3", r"(3,\infty)"), ("x^2+y^2=4", "x^2+y^2-4=0"),
+    (r"\frac{x^2}{9}+\frac{y^2}{5}=1", "5x^2+9y^2=45"), (r"\sin^2x+\cos^2x", "1"), (r"\sin 2x", r"2\sin x\cos x"),
+    (r"\cos 2x", r"1-2\sin^2 x"), (r"\tan x", r"\frac{\sin x}{\cos x}"), ("n(n+1)/2", r"\frac{n(n+1)}{2}"),
+    (r"\binom{5}{2}", r"\binom{5}{3}"), (r"\binom{n}{2}", r"\frac{n(n-1)}{2}"), ("5!", r"5\cdot4\cdot3\cdot2"),
+    ("2^{10}", "2^{10} = 1024"), ("x_1+x_2", "x_1 + x_2"), ("f(x)=x^2", r"f(x) = x\cdot x"),
+    (r"\frac{1}{2}\ln|x|+C", r"\frac{\ln|x|}{2}+C"), (r"\frac{1}{2}\ln|x|+C", r"\frac{\ln|x|}{2}+K"),
+    (r"\frac{a}{b}", "a/b"), (r"\sum_{k=1}^{10}k", "55"), ("|x|", r"\sqrt{x^2}"), (r"\pm 2", "2, -2"),
+    (r"\pm 2", r"\{-2,2\}"), (r"\pm 2", r"x=\pm 2"), (r"\pm\sqrt{3}", r"\sqrt{3}, -\sqrt{3}"),
+    (r"1\pm\sqrt{2}", r"1+\sqrt2, 1-\sqrt2"), ("B", "(B)"), ("B", "B."), ("B", r"\text{(B)}"), ("B", r"(B)\ 12"),
+    ("B", r"\textbf{(B)}\ 12"), ("B", "B: 12"), ("B", "b"), (r"\text{even}", "Even"), (r"\text{odd}", "odd"),
+    ("odd", r"\text{odd}"), (r"\text{Yes}", "YES"), ("Tuesday", "tuesday"), (r"\text{no solution}", "no solution"),
+    (r"\text{13}", r"\text{13}"), ("True", "true"), ("5", r"\displaystyle{5}"), ("5", r"\mathrm{5}"),
+    ("5", r"\text{5}"), ("5", r"\boldsymbol{5}"), ("5", r"\textcolor{red}{5}"), ("5", r"5\quad"), ("5", "~5~"),
+    ("5", "{5}"), ("5", "(5)"), ("5", "5.0"), ("5", "+5"), ("5", r"\underline{5}"), ("5", r"\phantom{x}5"),
+    ("5", r"\large 5"), ("5", "５．０"), ("5", "５。"), (r"\frac{1}{2}", r"\frac{1}{2}\,."),
+    (r"\frac{1}{2}", r"\frac{ 1 }{ 2 }"), (r"\frac{1}{2}", r"{1 \over 2}"), (r"\frac{1}{2}", "1/2"),
+    (r"\frac{1}{2}", "½"), ("(1,2)", r"\big( 1, 2 \big)"), ("x+1", "1+x"), ("x+1", r"x+1\text{.}"), ("12", "１２"),
+    ("12", "12元"), ("12", "12 个"), (r"\text{甲}", r"\text{甲}"), ("-7", "−7"), ("-7", "–7"), ("-7", "－7"),
+    ("-7", "(-7)"), ("-7", "-(7)"), ("0", "0.0"), ("0", "+0"), (r"-\frac{1}{2}", r"\frac{-1}{2}"),
+    (r"-\frac{1}{2}", r"\frac{1}{-2}"), (r"-\frac{1}{2}", "-0.5"), (r"\infty", "∞"), ("n=2,3,5", "2,3,5"),
+    (r"18, 47, \text{ and } 83", "18, 47, 83"), ("11:00", "11:00"), ("11:00", "11:00 a.m."), ("11-i", "11 - 1i"),
+    (r"31\%", "0.31"), ("8", "8 = 8"), ("2516_8", "2516_{8}"), ("2k", "2k"),
+    (r"\frac{270}7\text{ degrees}", r"\frac{270}{7}^\circ"), (r"864 \mbox{ inches}^2", "864"),
+    (r"864 \mbox{ inches}^2", r"864 \text{ in}^2"), (r"864 \mbox{ inches}^2", r"6 \text{ square feet}"),
+    (r"\{1\pm\sqrt{5},-2\}", r"\{-2, 1+\sqrt5, 1-\sqrt5\}"), (r"3 \pm 2 \sqrt{2}", r"3+2\sqrt2, 3-2\sqrt2"),
+    ("1:2", "2:4"), ("1:2", "1/2"), ("5x - 7y + 11z + 4 = 0", "-5x+7y-11z-4=0"),
+    (r"\frac{\log 2}{\log 2-\log 3}", r"\frac{\ln 2}{\ln 2 - \ln 3}"), ("$f(x)=x$,$f(x)=2-x$", "f(x)=2-x, f(x)=x"),
+    (r"$x=\frac{1}{6} \pi+\pi k, \frac{1}{3} \pi+\pi k$", r"x = \frac{\pi}{3}+k\pi, \frac{\pi}{6}+k\pi"),
+    (r"\lceil n / 2\rceil+1", r"\lfloor (n+1)/2 \rfloor + 1"), ("2^{1009}", "2^{1010}/2"),
+    (r"\frac{100!}{2^{50}}", r"100!\cdot 2^{-50}"), ("10^{100}, 10^{1/100}", "10^{1/100}, 10^{100}"),
+    ("5000000", "5 million"), ("24", "2 dozen"), ("3 hours", "180 minutes"), ("5 apples", "5 apple"),
+    (r"90^\circ", "90"), ("5 m/s", r"5 \text{ meters per second}"), ("36 km/h", "10 m/s"),
+    (r"\sqrt{ab}", r"\sqrt{a}\sqrt{b}"), ("x^{2/3}", r"\sqrt[3]{x^2}"), (r"\frac{1}{x^2}", "x^{-2}"),
+    ("(a+b)^2", "a^2+2ab+b^2"), ("xy", "yx"), ("2(x+1)", "2x+2"), (r"\log_{10} 100", "2"),
+    (r"\cos 60^\circ", r"\frac12"), (r"0.\overline{142857}", "1/7"), (r"0.1\overline{6}", r"\frac16"),
+    (r"\int_0^1 x^2 dx", r"\frac13"), (r"\sum_{n=1}^\infty \frac{1}{n^2}", r"\frac{\pi^2}{6}"),
+    (r"\lim_{n\to\infty}(1+1/n)^n", "e"), (r"(2,\infty)", "x>2"), (r"x \neq 0", r"(-\infty,0)\cup(0,\infty)"),
+    (r"(-\infty, 2) \cup (3, \infty)", r"x<2\text{ or }x>3"), ("[-2,7]", r"-2 \le x \le 7"), ("y = -2x", "y=-2x"),
+    ("y = -2x", "2x+y=0"), ("p - q", "-(q-p)"), ("6 - 5i", "6-5i"),
+]  # fmt: skip
+DIFFERENT = [
+    (r"2\pi", "6.283185307179586..."), (r"\{1,2,3\}", r"\{1,2\}"), (r"\{1,2,3\}", "(1,2,3)"), ("1, -2", "1"),
+    (r"\{2,3\}\cup\{5\}", r"\{2,3\}"), ("(2,5)", "(2,5]"), (r"(-\infty,3]", r"(-\infty, 3)"),
+    (r"[0,\infty)", r"(0,\infty)"), ("(1,-2)", "(1, -2, 0)"), ("x=1,y=2", "x=2,y=1"), ("(1,2),(3,4)", "(1,2),(4,3)"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}1&2\end{pmatrix}"),
+    (r"\frac{x+1}{x^2-1}", r"\frac{1}{x+1}"), ("y=2x+3", "y=2x-3"), ("x=5", "y=5"), ("x=5", "x=-5"), ("x>3", "x>4"),
+    ("x>3", "x<3"), ("x^2+y^2=4", "(x^2+y^2)=2"), ("n(n+1)/2", r"\frac{n(n-1)}{2}"), ("7", "5=7"), ("a+b", "a-b"),
+    ("x_1+x_2", "x_1+x_3"), ("f(x)=x^2", "f(x)=x^3"), (r"\frac{1}{2}\ln|x|+C", r"\frac12 \ln x + C"),
+    ("x^2+C", "x^2"), (r"\frac{a}{b}", r"\frac{b}{a}"), (r"\sum_{k=1}^{n}k", r"\frac{n(n-1)}{2}"), ("|x|", "-x"),
+    (r"\pm 2", "-2"), (r"1\pm\sqrt{2}", r"1+\sqrt2"), ("3", r"\pm 3"), ("B", "A"), ("B", "(A) or (B)"),
+    (r"\text{even}", r"\text{odd}"), (r"\text{Yes}", "No"), ("Tuesday", "Monday"), ("-3^2", "(-3)^2"),
+    (r"\infty", r"-\infty"), ("6", r"6\sqrt{3}"), (r"m\ge\sqrt{3}", r"m>\sqrt3"),
+    (r"Y(x)=-x+C+\frac{D}{x}", r"Y(x)=x+A+\frac{B}{x}"), (r"\frac{x^2+x}{x}", "x-1"), ("2516_8", "2516"),
+    ("2^{1009}", "2^{1008}"), ("7", "7 or more"), ("7", "at least 7"), ("7", r"7 \text{ or } 8"), ("7", "not 7"),
+    ("7", "7x"), ("7", r"\geq 7"), ("7", "77"), ("7", "7^7"), ("5", "5 million"), ("5 apples", "5 oranges"),
+    (r"\frac{\pi^2}{6}", "1.6449"), ("999999999999", "10^{12}"), ("3.14159", r"\pi"), ("6 - 5i", "6+5i"),
+    ("1.5", "1,5"), (r"\frac{1}{2}\ln|x|+C", r"\frac{1}{2}\ln|x|"), ("11:00", "11"),
+]  # fmt: skip
+
+
+def same(reference: str, answer: str, rules: Rules = EXACT) -> bool:
+    assert check_reference(reference) is None
+    return decide(reference, answer, rules=rules, engine=ENGINES).same
+
+
+@pytest.mark.parametrize(("reference", "answer"), SAME)
+def test_the_same(reference: str, answer: str) -> None:
+    assert same(reference, answer)
+
+
+@pytest.mark.parametrize(("reference", "answer"), DIFFERENT)
+def test_different(reference: str, answer: str) -> None:
+    assert not same(reference, answer)
+
+
+@pytest.mark.parametrize("reference", dict.fromkeys(reference for reference, _ in SAME + DIFFERENT))
+def test_every_reference_is_itself(reference: str) -> None:
+    """BUG-061."""
+    assert same(reference, reference)
+
+
+def test_percent_is_a_value_or_a_unit_by_the_setting() -> None:
+    unit = Rules(percent="unit")
+    assert [same("25\\%", answer) for answer in ("25", "0.25")] == [False, True]
+    assert [same("25\\%", answer, unit) for answer in ("25", "0.25", "2.5")] == [True, True, False]
+    assert same("25", "25\\%", unit)
+    assert not same("25", "25\\%")
+
+
+def test_tolerance_is_of_the_difference_and_of_the_reference() -> None:
+    assert not same("3.14159", "3.1416")
+    assert same("3.14159", "3.1416", Rules(tolerance=1e-4))
+    assert not same("3.14159", "3.15", Rules(tolerance=1e-4))
+    assert same("2000", "2019", Rules(relative_tolerance=0.01))
+    assert not same("2000", "2021", Rules(relative_tolerance=0.01))
+    assert same("\\pi", "3.14159", Rules(tolerance=1e-4))
+    assert not same("7", "x", Rules(tolerance=1e9))
+
+
+def test_the_reference_is_the_first_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BUG-057: checkers are not symmetric."""
+    seen: list[tuple[object, object]] = []
+
+    class Spy(Engines):
+        def equal(self, gold: object, answer: object) -> bool:
+            seen.append((gold, answer))
+            return False
+
+    decide("\\sqrt{2}", "\\sqrt{3}", rules=EXACT, engine=Spy())
+    assert seen == [(read("\\sqrt{2}"), read("\\sqrt{3}"))]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "",
+        "  ",
+        "the answer is unknowable",
+        "see the picture above",
+        "\\frac{1}{",
+        "((((1",
+        "f(x)=ax+b, where $b$ is any",
+    ],
+)
+def test_what_no_rule_can_read_is_no_reference(reference: str) -> None:
+    """BUG-056."""
+    assert check_reference(reference) is not None
