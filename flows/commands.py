@@ -15,7 +15,7 @@ from flows.server import up
 from flows.trial import trial
 from papo.errors import ConfigError, Interrupted, PapoError
 from schemas.config import RunConfig
-from schemas.loading import load_config, warnings_of
+from schemas.loading import load_config, model_warnings, warnings_of
 from tasks.export import export_version
 from tasks.opening import close_run
 from tasks.sources import read_sources
@@ -36,7 +36,7 @@ def advance(
     name = run_id or Path(config or "").stem
     reporter = reporter_for()
     if config is not None:
-        for warning in warnings_of(load_config(Path(config), overrides)):
+        for warning in _warnings(load_config(Path(config), overrides), Path(config).parent):
             reporter.message(f"Warning: {warning}")
     try:
         ended = launch(
@@ -149,9 +149,13 @@ def validate(config: str, *, overrides: Sequence[str]) -> Iterator[str]:
         f"{loaded.sampling.num_generations} rollouts; algorithm {loaded.algorithm.advantage.kind}, "
         f"loss {loaded.algorithm.policy_loss.kind}, {loaded.algorithm.loss_agg_mode}"
     )
-    for warning in warnings_of(loaded):
+    for warning in _warnings(loaded, path.parent):
         yield f"Warning: {warning}"
     yield f"Start it: papo train {path}"
+
+
+def _warnings(config: RunConfig, base: Path) -> list[str]:
+    return [*warnings_of(config), *model_warnings(config, base)]
 
 
 def show_samples(run_id: str, places: Places, *, at: int | None, order: Order, count: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from papo.engines.group import has_gpu
 from papo.errors import ConfigError
 from schemas.config import RunConfig
 from schemas.generators import VllmGenerator
+from schemas.modelchecks import needed_length
 
 PROBE_LENGTH = 320
 """Tokens that the log-prob probe would like to have."""
@@ -33,18 +34,12 @@ def generator_in(folder: Path, config: RunConfig) -> Generator:
 
     if section.servers == "managed":
         require(section.environment)
-    needed = needed_length(config)
-    if section.max_model_len is not None and section.max_model_len < needed:
-        raise ConfigError(
-            f"generator.max_model_len is {section.max_model_len}, but sampling.max_prompt_length and"
-            f" max_completion_length need {needed} tokens: raise it, or leave it out."
-        )
     return Servers(
         VllmSettings(
             server=ServerSettings(
                 environment=section.environment,
                 dtype=section.dtype or config.engine.dtype,
-                max_model_len=section.max_model_len or needed_length(config, probe=True),
+                max_model_len=section.max_model_len or max(needed_length(config), PROBE_LENGTH),
                 gpu_memory_utilization=section.gpu_memory_utilization,
                 cache_gib=section.cpu_cache_gib,
                 threads=section.cpu_threads,
@@ -63,13 +58,6 @@ def generator_in(folder: Path, config: RunConfig) -> Generator:
         scratch=folder / "sync",
         logs=folder / "logs",
     )
-
-
-def needed_length(config: RunConfig, *, probe: bool = False) -> int:
-    """Tokens of the longest prompt and completion; with `probe` no fewer than the log-prob probe takes."""
-    sampling = config.sampling
-    needed = sampling.max_prompt_length + sampling.max_completion_length
-    return max(needed, PROBE_LENGTH) if probe else needed
 
 
 def sleeps(section: VllmGenerator, *, gpu: bool) -> bool:

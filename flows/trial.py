@@ -15,7 +15,7 @@ from schemas.loading import load_config
 from tasks.calling import direct
 from tasks.opening import close_run
 from tasks.run import Run
-from tasks.trial import longest_update, peak_memory
+from tasks.trial import longest_update, peak_memory, preview
 
 PROMPTS = 2
 FORCED = ("iterations=1", f"prompts_per_iteration={PROMPTS}", "evaluation=null", "tracking.mlflow=off")
@@ -36,6 +36,7 @@ def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Plac
         try:
             call = direct(run)
             iteration(run, genesis(run, call), call)
+            yield from _prompt(run)
             yield from _seen(open_run(inside.run("try")))
             yield from _measured(run)
         finally:
@@ -44,16 +45,24 @@ def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Plac
     yield f"Start it: papo train {config}"
 
 
+def _prompt(run: Run) -> Iterator[str]:
+    seen, stops = preview(run), run.configs(0).sampling.stop_strings
+    yield f"The prompt as the policy sees it ({seen.ids} tokens, special ones written out):"
+    yield from (f"  | {line}" for line in seen.shown.split("\n"))
+    texts = f", or with the text {' or '.join(map(repr, stops))}" if stops else ""
+    yield f"Begins      with {seen.begin}"
+    yield f"May end     with {' or '.join(seen.ends)}{texts}"
+
+
 def _seen(view: RunView) -> Iterator[str]:
     rollouts = view.rollouts(0)
-    first = rollouts.row(0, named=True)
-    yield f"The prompt as the policy sees it ({len(view.frame(0, 'sample')['prompt_ids'][0])} tokens):"
-    yield from (f"  | {line}" for line in first["prompt"].splitlines())
     for row in rollouts.group_by("group_id", maintain_order=True).first().iter_rows(named=True):
         yield from described(row)
     cut = int((rollouts["finish_reason"] == "length").sum())
     lengths = rollouts["token_ids"].list.len()
-    yield f"Ends        {rollouts.height - cut} of {rollouts.height} ended by themselves, {cut} were cut off"
+    stopped = int((rollouts["finish_reason"] == "stop_string").sum())
+    by_text = f" ({stopped} with a stop string)" if stopped else ""
+    yield f"Ends        {rollouts.height - cut} of {rollouts.height} ended by themselves{by_text}, {cut} were cut off"
     yield f"Lengths     {lengths.min()} to {lengths.max()} tokens, mean {lengths.mean():.0f}"
     verdicts = rollouts.group_by("status").len().sort("status").iter_rows()
     yield f"Verdicts    {', '.join(f'{count} {status}' for status, count in verdicts)}; {_right(rollouts)} right"

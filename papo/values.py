@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
 
 T = TypeVar("T")
+LATER = {"later": True}
+"""Metadata of a field that came after the first runs: at its default it is left out of a config's identity, so that
+runs which never heard of it keep their hashes."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

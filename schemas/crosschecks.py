@@ -5,6 +5,7 @@ from papo.scorers import ChainRubric
 from schemas.config import RunConfig
 from schemas.data import ChainsSource, MixtureSource, plain_sources
 from schemas.faults import Fault, Field, dotted
+from schemas.generators import VllmGenerator
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
@@ -26,7 +27,13 @@ _LATER = {
 
 def cross_faults(config: RunConfig) -> list[Fault]:
     """What must not be combined. All of it is refused before any data is read or any model is loaded."""
-    return [*_sampling_faults(config), *_algorithm_faults(config), *_length_faults(config), *_model_faults(config)]
+    return [
+        *_sampling_faults(config),
+        *_algorithm_faults(config),
+        *_length_faults(config),
+        *_model_faults(config),
+        *_server_faults(config),
+    ]
 
 
 def warnings_of(config: RunConfig) -> list[str]:
@@ -112,6 +119,21 @@ def _model_faults(config: RunConfig) -> list[Fault]:
         "Hugging Face folder, and cold_start, an SFT config file that makes one first."
     )
     return [Fault(("model",), text)]
+
+
+def _server_faults(config: RunConfig) -> list[Fault]:
+    generator, sampling = config.generator, config.sampling
+    if not isinstance(generator, VllmGenerator) or generator.max_model_len is None:
+        return []
+    needed = sampling.max_prompt_length + sampling.max_completion_length
+    if generator.max_model_len >= needed:
+        return []
+    text = (
+        f"is {generator.max_model_len}, but sampling.max_prompt_length {sampling.max_prompt_length} and"
+        f" max_completion_length {sampling.max_completion_length} need {needed} tokens: raise it, or leave it out."
+    )
+    others: tuple[Field, ...] = (("sampling", "max_prompt_length"), ("sampling", "max_completion_length"))
+    return [Fault(("generator", "max_model_len"), text, others)]
 
 
 def _order_warnings(config: RunConfig) -> list[str]:

@@ -10,13 +10,14 @@ from schemas.crosschecks import cross_faults, warnings_of
 from schemas.faults import Fault, nearest, report, shown
 from schemas.fieldchecks import check_fields
 from schemas.filechecks import file_faults, resolve
+from schemas.modelchecks import model_faults, model_warnings
 from schemas.sft import SftConfig
 from schemas.shape import chosen, entries_of, is_section, kind_of, plain
 from schemas.yamltext import NotYaml, read_yaml
 
 T = TypeVar("T", RunConfig, SftConfig)
 
-__all__ = ["cross_faults", "file_faults", "load_config", "overridden", "resolve", "warnings_of"]
+__all__ = ["cross_faults", "file_faults", "load_config", "model_warnings", "overridden", "resolve", "warnings_of"]
 
 
 @overload
@@ -63,6 +64,8 @@ def _built(
     if checked.config is not None:
         found = cross_faults(checked.config) if isinstance(checked.config, RunConfig) else []
         found += file_faults(checked.config, base) if base is not None else []
+        if base is not None and isinstance(checked.config, RunConfig):
+            found += model_faults(checked.config, base)
         faults += [fault for fault in found if not fault.touches(faulty)]
     if faults or checked.config is None:
         raise ConfigError(report(faults, " ".join([named, *(f"--set {text}" for text in overrides)])))

@@ -1,6 +1,6 @@
 """What the sections of a config are made of: frozen and closed models, and the role of each field."""
 
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict
@@ -38,9 +38,18 @@ def identity_of(section: BaseModel) -> dict[str, Any]:
     }
 
 
+def _at_default(inner: Any, field: "Field[Any]") -> bool:
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return bool(getattr(inner, field.name) == default)
+
+
 def _identity(inner: Any, dumped: Any) -> Any:
     if isinstance(inner, BaseModel):
         return identity_of(inner)
+    if is_dataclass(inner) and isinstance(dumped, dict):
+        plain = cast("dict[str, Any]", dumped)
+        late = {field.name for field in fields(inner) if field.metadata.get("later") and _at_default(inner, field)}
+        return {name: _identity(getattr(inner, name), value) for name, value in plain.items() if name not in late}
     if isinstance(inner, tuple):
         items = cast("tuple[Any, ...]", inner)
         return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]

@@ -32,7 +32,8 @@ def addresses(prompts: pl.DataFrame, *, samples: int, seed: int, stage: str, ite
 
 def sampling_sha256(config: RunConfig, *, temperature: float) -> str:
     """Hash of every setting that a token's distribution depends on, stored on each rollout."""
-    sampling = config.sampling.model_dump(mode="json", exclude={"num_generations"})
+    sampling = identity_of(config.sampling)
+    del sampling["num_generations"]
     return sha256_of({**sampling, "temperature": temperature, "top_p": 1.0, "top_k": 0, "repetition_penalty": 1.0})
 
 
@@ -75,6 +76,7 @@ def generate_shard(
                 max_completion_length=config.sampling.max_completion_length,
                 temperature=temperature,
                 keep_special_tokens=config.sampling.keep_special_tokens,
+                stop_strings=config.sampling.stop_strings,
                 policy_version=state.policy.version,
                 sampling_sha256=sampling_sha256(config, temperature=temperature),
                 output=output,

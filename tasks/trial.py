@@ -1,16 +1,65 @@
-"""What `papo try` measures beside a real iteration: the memory of an update at full length."""
+"""What `papo try` sees beside a real iteration: prompts as the model gets them, the memory of a full-length update."""
 
-from dataclasses import replace
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import Engine, Update
+from papo.engines.protocol import Engine, Tokenize, Update
 from schemas.frames import Rollouts, columns_of
 from schemas.records import FrameRef
-from tasks.run import SCRATCH, Run
+from tasks.run import MODEL, SCRATCH, Run
 from tasks.store import encode
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What the policy is given and where it may end."""
+
+    shown: str
+    """The first prompt's ids as text, special tokens written out."""
+    ids: int
+    """How many they are."""
+    begin: str
+    """The first of them, by name."""
+    ends: tuple[str, ...]
+    """End tokens, by name."""
+
+
+def preview(run: Run) -> Preview:
+    """The first prompt of the iteration at hand, made again by the engine and read back from its ids."""
+    config, rows = run.configs(0), run.sources("train").frame
+    sampled = run.store.load(next(entry.frame_ref for entry in run.head.entries if entry.stage == "sample"))
+    path = f"{SCRATCH}/try-rows.parquet"
+    run.disk.write(path, encode(rows.filter(pl.col("prompt_id") == sampled["prompt_id"][0])))
+    shown = run.staged(
+        "try-tokens",
+        lambda output: run.engine.tokenize(
+            Tokenize(
+                model=run.disk.local(MODEL),
+                rows=run.disk.local(path),
+                format=config.data.prompt,
+                output=output,
+                preview=True,
+            )
+        ),
+    )
+    ids: list[int] = shown["prompt_ids"][0].to_list()
+    begin, *ends = token_names(Path(run.disk.local(MODEL)), [ids[0], *run.engine.end_ids()])
+    return Preview(shown=shown["prompt_shown"][0], ids=len(ids), begin=begin, ends=tuple(ends))
+
+
+def token_names(folder: Path, ids: Sequence[int]) -> list[str]:
+    """`<|im_end|> (2)` for ids that the folder's tokenizer.json names apart from its vocabulary, else `id 2`."""
+    declared: list[dict[str, Any]] = []
+    with suppress(OSError, ValueError, KeyError):
+        declared = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["added_tokens"]
+    names = {token["id"]: token["content"] for token in declared}
+    return [f"{names[index]} ({index})" if index in names else f"id {index}" for index in ids]
 
 
 def longest_update(run: Run, rollouts: list[FrameRef]) -> None:

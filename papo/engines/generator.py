@@ -8,10 +8,10 @@ import polars as pl
 import torch
 from transformers import GenerationConfig
 
-from papo.engines.decoding import CompletionDecoder
+from papo.engines.decoding import CompletionDecoder, StopStrings
 from papo.engines.models import LoadedModel
 from papo.engines.protocol import Decode, Generate
-from papo.engines.sampler import AddressedSampler
+from papo.engines.sampler import AddressedSampler, StopRows
 from papo.errors import EngineError
 
 SCHEMA: dict[str, Any] = {
@@ -60,7 +60,16 @@ def decoded(model: LoadedModel, request: Decode, *, policy_sha256: str) -> pl.Da
                 f"the generator's row (group_id {address.group_id}, sample_index {address.sample_index}) {fault}:"
                 " refused, since a row that is padded or cut to fit trains on tokens that nobody drew."
             )
-    return _rollouts(model, request.request, prompts, ids, logprobs, policy_sha256=policy_sha256)
+    frame = _rollouts(model, request.request, prompts, ids, logprobs, policy_sha256=policy_sha256)
+    limit = request.request.max_completion_length
+    short = frame.filter((pl.col("finish_reason") == "length") & (pl.col("token_ids").list.len() < limit))
+    if short.height:
+        row = short.row(0, named=True)
+        raise EngineError(
+            f"the generator's row (group_id {row['group_id']}, sample_index {row['sample_index']}) ends after"
+            f" {len(row['token_ids'])} of {limit} tokens without an end token or a stop string: refused."
+        )
+    return frame
 
 
 def row_fault(ids: list[int], logprobs: list[float], *, vocabulary: int) -> str | None:
@@ -84,10 +93,14 @@ def _rollouts(
 ) -> pl.DataFrame:
     """Rows cut at their end and decoded. Rows of a batch beyond those asked for are fillers and left out."""
     decoder = CompletionDecoder(model.tokenizer, end_ids=model.end_ids, keep_special_tokens=request.keep_special_tokens)
+    stops = StopStrings(model.tokenizer, request.stop_strings) if request.stop_strings else None
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
     for address, row_ids, row_logprobs in zip(request.rows, ids, logprobs, strict=False):
         token_ids, finish_reason = cut_at_end(row_ids, model.end_ids)
-        text, token_ends = decoder(token_ids)
+        beyond = 0
+        if stops is not None:
+            token_ids, finish_reason, beyond = stops.cut(token_ids, finish_reason)
+        text, token_ends = decoder(token_ids, beyond=beyond)
         row = {
             "group_id": address.group_id,
             "sample_index": address.sample_index,
@@ -163,6 +176,7 @@ def _decode(
         temperature=request.temperature,
         tick=lambda positions: tick(positions * request.batch_rows, total),
     )
+    stops = StopStrings(model.tokenizer, request.stop_strings) if request.stop_strings else None
     # Not inference_mode: ZeRO 3 gathers the weights inside, and a later backward pass could not use those tensors.
     with torch.no_grad():
         # Position ids are counted by `generate` from the attention mask: padding has none.
@@ -171,6 +185,7 @@ def _decode(
             attention_mask=attention.to(device),
             generation_config=decoding_config(model, max_new_tokens=request.max_completion_length),
             logits_processor=[sampler],
+            stopping_criteria=None if stops is None else [StopRows([stops.watch() for _ in rows])],
         )
         logprobs = torch.stack(sampler.chosen_logprobs, dim=1)
     return sequences[:, request.width :].tolist(), logprobs.tolist()

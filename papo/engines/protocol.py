@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from papo.algorithm import Algorithm
-from papo.values import value
+from papo.values import LATER, value
 
 State = Literal["policy", "reference"]
 ZeroStage = Literal[0, 1, 2, 3]
@@ -116,6 +116,16 @@ class Tokenize:
     model: str
     rows: str
     format: PromptFormat
+_RESERVED = {
+    "messages", "conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
+    "return_dict", "chat_template", "padding", "truncation", "max_length", "enable_thinking",
+}  # fmt: skip
+
+
+def _no_kwargs() -> dict[str, bool | int | float | str | None]:
+    return {}
+
+
     output: str
 
 
@@ -128,6 +138,18 @@ class Open:
     """Hugging Face folder: architecture and tokenizer, and the weights too unless `checkpoint` is given."""
     checkpoint: str | None = None
 
+    enable_thinking: bool | None = field(default=None, metadata=LATER)
+    """The switch that templates of thinking models read; null: the template's own default."""
+    template_kwargs: dict[str, bool | int | float | str | None] = field(default_factory=_no_kwargs, metadata=LATER)
+    """Further variables for the chat template, by name."""
+    bos: Literal["auto", "always", "never"] = field(default="auto", metadata=LATER)
+    """The begin token, of which a prompt never has two. auto: what the chat template writes; before a plain prompt,
+    what the tokenizer puts there. always: one. never: none, though the template write one."""
+
+    def __post_init__(self) -> None:
+        taken = sorted(_RESERVED & self.template_kwargs.keys())
+        if taken:
+            raise ValueError(f"template_kwargs has {', '.join(taken)}, which papo sets itself: leave it out.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowAddress:
@@ -139,6 +161,8 @@ class RowAddress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate:
     """Sample one shard. The batch always has `batch_rows` rows and prompts are left-padded to `width`, whatever the
+    preview: bool = False
+    """Also write prompt_shown: the ids as text again, special tokens written out."""
     shard holds, so that a row is a function of its own ids, seed, position and these constants."""
 
     prompts: str
@@ -172,6 +196,9 @@ class Logprobs:
     """Log-probs of stored completions under a state, at the sampling temperature, plus token entropies if asked."""
 
     state: State
+    stop_strings: tuple[str, ...] = ()
+    """A row ends with the token that completes the first of these; they are looked for in the completion's text with
+    special tokens written out."""
     column: Literal["old_logprobs", "ref_logprobs"]
     prompts: str
     rollouts: str

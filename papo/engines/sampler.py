@@ -1,11 +1,13 @@
 """Drawing tokens by addressed noise inside `generate`: a row depends on nothing but its own logits and seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import LogitsProcessor
+from transformers import LogitsProcessor, StoppingCriteria
 
+from papo.engines.decoding import Watch
 from papo.seeding import GOLDEN_GAMMA, MIX_FIRST, MIX_SECOND
 
 
@@ -62,6 +64,20 @@ class AddressedSampler(LogitsProcessor):
         self.chosen_logprobs.append(logprobs.gather(-1, chosen)[:, 0])
         self._tick(position + 1)
         return torch.full_like(scores, -torch.inf).scatter_(-1, chosen, 0.0)
+
+
+class StopRows(StoppingCriteria):
+    """Ends each row of a batch for itself, once its watch has seen a stop string; the batch keeps its shape."""
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = watches
+        self._ended = [False] * len(watches)
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> torch.BoolTensor:
+        for row, index in enumerate(input_ids[:, -1].tolist()):
+            if not self._ended[row]:
+                self._ended[row] = self._watches[row](index) is not None
+        return cast("torch.BoolTensor", torch.tensor(self._ended, device=input_ids.device))
 
 
 def _mix64(bits: Tensor) -> Tensor:

@@ -2,9 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
+from jinja2 import TemplateError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from papo.engines.protocol import PromptFormat, Tokenize, TokenizePairs
@@ -34,10 +35,13 @@ def tokenize(request: Tokenize, tokenizer: Any) -> pl.DataFrame:
     """prompt_id, prompt_text, prompt_ids of every row, in the order of the rows."""
     rows = pl.read_parquet(request.rows)
     texts, ids = _prompts(rows, request.format, tokenizer)
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         {"prompt_id": rows["prompt_id"], "prompt_text": texts, "prompt_ids": ids},
         schema_overrides={"prompt_text": pl.String, "prompt_ids": pl.List(pl.Int32)},
     )
+    if not request.preview:
+        return frame
+    return frame.with_columns(prompt_shown=pl.Series([tokenizer.decode(row) for row in ids], dtype=pl.String))
 
 
 def tokenize_pairs(request: TokenizePairs, tokenizer: Any) -> pl.DataFrame:
@@ -68,12 +72,23 @@ def with_end(ids: list[int], tokenizer: Any) -> list[int]:
     return ids if ids and ids[-1] == end else [*ids, end]
 
 
-def with_begin(ids: list[int], tokenizer: Any) -> list[int]:
-    """`ids` of a plain prompt with one begin token where this tokenizer puts one, whatever the text spells out."""
+def with_begin(
+    ids: list[int], tokenizer: Any, *, rule: Literal["auto", "always", "never"], templated: bool
+) -> list[int]:
+    """`ids` of a prompt with one begin token or none, by the rule of `PromptFormat.bos`, whatever the text spells out.
+
+    Raises DataError where there is to be one and the tokenizer has none.
+    """
     begin: int | None = tokenizer.bos_token_id
-    if begin is None or list(tokenizer.encode(""))[:1] != [begin]:
+    if begin is None:
+        if rule == "always":
+            raise DataError("data.prompt.bos is always, but the tokenizer has no begin token: use auto.")
         return ids
-    return ids if ids[:1] == [begin] else [begin, *ids]
+    bare = next((ids[place:] for place, index in enumerate(ids) if index != begin), [])
+    written = len(bare) < len(ids)
+    # A template writes its own begin token as text, where it wants one.
+    usual = written or (not templated and list(tokenizer.encode(""))[:1] == [begin])
+    return [begin, *bare] if rule == "always" or (rule == "auto" and usual) else bare
 
 
 def _prompts(rows: pl.DataFrame, style: PromptFormat, tokenizer: Any) -> tuple[list[str], list[list[int]]]:
@@ -83,10 +98,8 @@ def _prompts(rows: pl.DataFrame, style: PromptFormat, tokenizer: Any) -> tuple[l
     ids: list[list[int]] = []
     for name, prompt, messages in zip(names, rows["prompt"], is_messages, strict=True):
         text, templated = _text(str(name), prompt, messages, style, tokenizer)
-        encoded = encode(tokenizer, text)
-        # A template writes its own begin token as text, where it wants one.
         texts.append(text)
-        ids.append(encoded if templated else with_begin(encoded, tokenizer))
+        ids.append(with_begin(encode(tokenizer, text), tokenizer, rule=style.bos, templated=templated))
         if not ids[-1]:
             raise DataError(f"prompt {name} has no tokens. A model needs at least one to go on from.")
     return texts, ids
@@ -97,13 +110,35 @@ def _text(name: str, prompt: str, is_messages: bool, style: PromptFormat, tokeni
     templated = style.chat == "always" or (style.chat == "auto" and (is_messages or bool(tokenizer.chat_template)))
     if not templated:
         if is_messages:
-            raise DataError(f'prompt {name} is chat messages but prompts.chat is "never": use auto, or plain text.')
+            raise DataError(f"prompt {name} is chat messages but data.prompt.chat is never: use auto, or plain text.")
         return f"{style.prefix}{prompt}{style.suffix}", False
     if not tokenizer.chat_template:
-        raise DataError(f'prompt {name} needs a chat template but the tokenizer has none: set prompts.chat: "never".')
+        raise DataError(f"prompt {name} needs a chat template but the tokenizer has none: set data.prompt.chat: never.")
     messages: list[dict[str, str]] = (
         json.loads(prompt) if is_messages else [{"role": "user", "content": f"{style.prefix}{prompt}{style.suffix}"}]
     )
     if style.system is not None and messages[0]["role"] != "system":
         messages = [{"role": "system", "content": style.system}, *messages]
-    return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True), True
+    return _rendered(name, messages, style, tokenizer), True
+
+
+def _rendered(name: str, messages: list[dict[str, str]], style: PromptFormat, tokenizer: Any) -> str:
+    """What the chat template makes of `messages`. Raises DataError where it refuses them or drops what they say."""
+    switches: dict[str, Any] = dict(style.template_kwargs)
+    if style.enable_thinking is not None:
+        switches["enable_thinking"] = style.enable_thinking
+    try:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **switches)
+    except (TemplateError, TypeError, ValueError, KeyError) as error:
+        roles = ", ".join(message["role"] for message in messages)
+        raise DataError(
+            f"the chat template refuses prompt {name} (roles: {roles}): {error}. Set data.prompt.system: null and"
+            " put the instruction in data.prompt.prefix, correct template_kwargs, or set data.prompt.chat: never."
+        ) from error
+    for message in messages:
+        if message["role"] != "assistant" and message["content"].strip() not in text:
+            raise DataError(
+                f"the chat template leaves out the {message['role']} message of prompt {name}, so the policy would"
+                " never see it. Put what it says in data.prompt.prefix, or use another template."
+            )
+    return text

@@ -33,13 +33,15 @@ class Ask:
     temperature: float
     max_tokens: int
     end_ids: tuple[int, ...]
+    stop_strings: tuple[str, ...] = ()
     name: str = ""
     """Says in errors which row it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """Ids up to and including the end token, and the log-prob of each at the sampling temperature."""
+    """Ids up to and including the end token, and the log-prob of each at the sampling temperature. Where a stop string
+    ended it, the learner finds the place: the server may have gone on by some tokens."""
 
     token_ids: list[int]
     logprobs: list[float]
@@ -168,7 +170,8 @@ def completion_body(ask: Ask, *, model: str) -> dict[str, Any]:
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
-        "stop": [],
+        "stop": list(ask.stop_strings),
+        "include_stop_str_in_output": True,
         "stop_token_ids": list(ask.end_ids),
         "ignore_eos": True,
         "add_special_tokens": False,
@@ -199,7 +202,7 @@ def checked(ask: Ask, answer: dict[str, Any], *, server: str) -> Sampled:
     elif not all(number is not None and math.isfinite(number) for number in logprobs):
         fault = "a log-prob that is no finite number"
     else:
-        ids, fault = _ended(ids, reason, ask)
+        ids, fault = _ended(ids, reason, ask, by_string=choice.get("stop_reason") in ask.stop_strings)
     if fault is not None:
         raise EngineError(
             f"{server} answered {ask.name or 'a request'} with {fault}: the row is refused, never mended."
@@ -207,11 +210,13 @@ def checked(ask: Ask, answer: dict[str, Any], *, server: str) -> Sampled:
     return Sampled(token_ids=ids, logprobs=[float(cast("float", number)) for number in logprobs[: len(ids)]])
 
 
-def _ended(ids: list[int], reason: str, ask: Ask) -> tuple[list[int], str | None]:
+def _ended(ids: list[int], reason: str, ask: Ask, *, by_string: bool) -> tuple[list[int], str | None]:
     """Ids up to the first end token (BUG-035), and what does not fit the finish reason."""
     first = next((place for place, index in enumerate(ids) if index in ask.end_ids), None)
     if first is not None:
         return ids[: first + 1], None
+    if reason == "stop" and by_string:
+        return ids, None
     if reason == "stop":
         return ids, "finish_reason stop but no end token"
     if len(ids) != ask.max_tokens:

@@ -266,6 +266,7 @@ def _asks(request: Generate, end_ids: tuple[int, ...], *, seeded: bool) -> list[
             temperature=request.temperature,
             max_tokens=request.max_completion_length,
             end_ids=end_ids,
+            stop_strings=request.stop_strings,
             name=f"row (group_id {row.group_id}, sample_index {row.sample_index})",
         )
         for row in request.rows

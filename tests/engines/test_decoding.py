@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from papo.engines.decoding import CompletionDecoder
+from papo.engines.decoding import CompletionDecoder, StopStrings
 from papo.engines.generator import cut_at_end
 from papo.engines.models import chain_tokenizer
 
@@ -90,3 +90,73 @@ def test_bug_038_text_behind_the_end_token_is_not_there() -> None:
     ids, reason = cut_at_end([*tokenizer.encode("five"), EOS, *tokenizer.encode("four")], (EOS,))
     assert reason == "stop"
     assert CompletionDecoder(tokenizer, end_ids=(EOS,))(ids)[0] == "five"
+
+
+def stopped(
+    text: str, strings: list[str], *, ends: bool = True, kept: tuple[str, ...] = ()
+) -> tuple[str, str, int, list[int]]:
+    """The completion's text, why it ended, how many tokens are left and what they cover."""
+    tokenizer = byte_level_tokenizer()
+    ids, reason = cut_at_end([*tokenizer.encode(text), *([EOS] if ends else [])], (EOS,))
+    ids, reason, beyond = StopStrings(tokenizer, strings).cut(ids, reason)
+    decoded, covered = CompletionDecoder(tokenizer, end_ids=(EOS,), keep_special_tokens=kept)(ids, beyond=beyond)
+    return decoded, reason, len(ids), covered
+
+
+@pytest.mark.parametrize(
+    ("text", "strings", "left"),
+    [
+        ("the answer is four, and the rest", ["four"], "the answer is four"),
+        ("the answer is four, and the rest", ["rest", "four", "silence"], "the answer is four"),
+        ("the answer is four", [" is", "answer is"], "the answer is"),
+        ("naïve 🙂 end", ["🙂"], "naïve 🙂"),
+        ("xx</a></a>", ["</a>"], "xx</a>"),
+        ("ab", ["a"], "a"),
+        ("the rest is silence", ["\n"], "the rest is silence"),
+    ],
+)
+def test_a_completion_ends_at_the_first_of_its_stop_strings(text: str, strings: list[str], left: str) -> None:
+    decoded, reason, count, ends = stopped(text, strings)
+
+    assert decoded == left
+    assert reason == ("stop_string" if decoded != text else reason)
+    assert len(ends) == count
+    assert ends[-1] == len(decoded), "no token covers what is behind the string"
+    assert ends == sorted(ends)
+
+
+def test_a_token_that_completes_a_stop_string_stays_whole_and_its_rest_leaves_the_text() -> None:
+    tokenizer = byte_level_tokenizer()
+    token = next(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) > 3)
+    index = tokenizer.convert_tokens_to_ids(token)
+
+    ids, reason, beyond = StopStrings(tokenizer, [token[:2]]).cut([index, index], "length")
+
+    assert (ids, reason, beyond) == ([index], "stop_string", len(token) - 2)
+    assert CompletionDecoder(tokenizer, end_ids=(EOS,))(ids, beyond=beyond) == (token[:2], [2])
+
+
+def test_special_tokens_count_as_they_are_written_and_stay_out_of_the_text() -> None:
+    assert stopped("four<tool>five", ["<tool>"])[:3] == ("four", "stop_string", stopped("four<tool>", [" "])[2] - 1)
+    assert stopped("four<tool>five", ["r<tool>f"])[0] == "fourf"
+    assert stopped("four<tool>five", ["<tool>"], kept=("<tool>",))[0] == "four<tool>"
+
+
+def test_the_end_token_s_own_text_is_the_end_token() -> None:
+    assert stopped("four", ["<eos>"])[:2] == ("four", "stop")
+    assert stopped("four", ["r<eos>"])[1] == "stop"
+    assert stopped("four", ["five"], ends=False)[1] == "length"
+
+
+def test_where_a_row_stops_is_a_function_of_its_ids_alone() -> None:
+    """Told token by token, as while it is sampled, it is the same place as in the whole row."""
+    tokenizer = byte_level_tokenizer()
+    for text in ("the answer is four and the rest is silence", "🙂🙂 is four", "éé é the"):
+        ids = tokenizer.encode(text)
+        for string in ("four", "🙂 ", "é t", "is"):
+            stops = StopStrings(tokenizer, [string])
+            watch = stops.watch()
+            at = next((place for place, index in enumerate(ids) if watch(index) is not None), None)
+            cut, reason, _ = stops.cut(ids, "length")
+            assert len(cut) == (len(ids) if at is None else at + 1)
+            assert (reason == "stop_string") == (string in text)

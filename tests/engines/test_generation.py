@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from papo.engines.protocol import Open
+from papo.engines.protocol import Decode, Generate, Open
 from papo.errors import EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench
@@ -147,3 +147,55 @@ def test_limits_are_checked_before_anything_is_decoded(opened: Bench, tmp_path: 
         with pytest.raises(EngineError, match=message):
             support.sample(opened.host, opened.prompts, tmp_path / "r.parquet", **changes)
     assert opened.host.held is not None
+
+
+STOP = "="
+
+
+def test_rows_end_at_stop_strings_and_are_else_what_they_were(opened: Bench, tmp_path: Path) -> None:
+    plain = support.sample(opened.host, opened.prompts, tmp_path / "plain.parquet")
+    frame = support.sample(opened.host, opened.prompts, tmp_path / "r.parquet", stop_strings=(STOP, "<answer>"))
+
+    assert "stop_string" in set(frame["finish_reason"])
+    for row, before in zip(frame.iter_rows(named=True), plain.iter_rows(named=True), strict=True):
+        count = len(row["token_ids"])
+        assert row["token_ids"] == before["token_ids"][:count]
+        assert row["sampler_logprobs"] == before["sampler_logprobs"][:count], "aligned, to the bit"
+        assert len(row["token_ends"]) == len(row["completion_mask"]) == count
+        if row["finish_reason"] == "stop_string":
+            assert row["completion"].endswith((STOP, "<answer>"))
+            assert row["completion"].count(STOP) + row["completion"].count("<answer>") == 1
+        else:
+            assert row["token_ids"] == before["token_ids"]
+            assert STOP not in row["completion"]
+
+
+def test_a_shard_is_no_longer_decoded_than_its_rows_go_on(opened: Bench, tmp_path: Path) -> None:
+    """Every character is a stop string, so that each row ends with its first token."""
+    seen: list[int] = []
+    digits = tuple("0123456789+-=/\n<>")
+    frame = support.sample(
+        opened.host, opened.prompts, tmp_path / "r.parquet", stop_strings=digits, max_completion_length=200,
+        progress=lambda done, total: seen.append(done),
+    )  # fmt: skip
+    assert max(frame["token_ids"].list.len().to_list()) < 200
+    assert max(seen) < 200 * support.GROUPS * support.SAMPLES
+
+
+def test_another_generator_s_rows_are_cut_by_the_same_rule(opened: Bench, tmp_path: Path) -> None:
+    """As a server does, which may have gone on behind the string, or stopped for a reason that is none of ours."""
+    plain = support.sample(opened.host, opened.prompts, tmp_path / "plain.parquet")
+    ours = support.sample(opened.host, opened.prompts, tmp_path / "ours.parquet", stop_strings=(STOP,))
+    sampled = tmp_path / "sampled.parquet"
+    plain.select("token_ids", "sampler_logprobs").write_parquet(sampled)
+    request = Generate(
+        prompts=str(opened.prompts), rows=support.addresses(), batch_rows=support.GROUPS * support.SAMPLES,
+        width=support.WIDTH, max_completion_length=support.LONGEST, temperature=1.0, policy_version=0,
+        sampling_sha256="settings", output=str(tmp_path / "theirs.parquet"), stop_strings=(STOP,),
+    )  # fmt: skip
+    opened.host.decode(Decode(request=request, sampled=str(sampled)))
+    assert pl.read_parquet(request.output).equals(ours)
+
+    plain.select(pl.col("token_ids").list.head(1), pl.col("sampler_logprobs").list.head(1)).write_parquet(sampled)
+    with pytest.raises(EngineError, match="without an end token or a stop string: refused"):
+        opened.host.decode(Decode(request=replace(request, stop_strings=("nowhere",)), sampled=str(sampled)))

@@ -112,3 +112,88 @@ def test_the_chain_tokenizer_survives_its_folder(tmp_path: Path) -> None:
     text = "<think>7-3=4\n4+2=6</think><answer>6</answer><eos>"
     assert loaded.encode(text) == chain_tokenizer().encode(text)
     assert (loaded.eos_token_id, loaded.pad_token_id) == (1, 0)
+
+
+@pytest.mark.parametrize("template", [True, False])
+@pytest.mark.parametrize("text", ["2+2", "<bos>2+2", "<bos><bos>2+2"])
+@pytest.mark.parametrize(("bos", "count"), [("auto", 1), ("always", 1), ("never", 0)])
+def test_bug_034_never_two_begin_tokens_and_by_rule_one_or_none(
+    tmp_path: Path, template: bool, text: str, bos: str, count: int
+) -> None:
+    tokenizer = begin_tokenizer(template=template)
+    tokenizer.chat_template = "{{ messages[0]['content'] }}" if template else None
+    if template and bos == "auto":
+        count = int(text.startswith("<bos>"))
+    ids = tokenized(tmp_path, tokenizer, [text], bos=bos)["prompt_ids"][0].to_list()
+    assert ids == [tokenizer.bos_token_id] * count + byte_level_tokenizer().encode("2+2", add_special_tokens=False)
+
+
+def test_a_begin_token_that_the_tokenizer_lacks_cannot_be_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data\.prompt\.bos is always, but the tokenizer has no begin token"):
+        tokenized(tmp_path, chain_tokenizer(), ["7-3="], bos="always")
+
+
+THINKING = (
+    "{% for m in messages %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}[assistant]"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}{{ mood }}"
+)
+
+
+def test_switches_reach_the_template(tmp_path: Path) -> None:
+    tokenizer = begin_tokenizer()
+    tokenizer.chat_template = THINKING
+    texts = [
+        tokenized(tmp_path, tokenizer, ["a"], **style)["prompt_text"][0]
+        for style in ({}, {"enable_thinking": True}, {"enable_thinking": False}, {"template_kwargs": {"mood": "calm"}})
+    ]
+    plain = "[user]a[assistant]"
+    assert texts == [plain, plain, f"{plain}<think></think>", f"{plain}calm"]
+
+
+def test_names_that_papo_sets_itself_are_no_switches() -> None:
+    with pytest.raises(ValueError, match="tokenize, which papo sets itself"):
+        PromptFormat(template_kwargs={"tokenize": True})
+
+
+REFUSES = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}x"
+IGNORES = "{% for m in messages %}{% if m['role'] == 'user' %}[user]{{ m['content'] }}{% endif %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (REFUSES, r"refuses prompt p0 \(roles: system, user\): System role not supported.*data\.prompt\.prefix"),
+        (IGNORES, "leaves out the system message of prompt p0.*data.prompt.prefix"),
+        ("{{ messages | length + 'x' }}", "refuses prompt p0"),
+        ("[user]", "leaves out the system message"),
+    ],
+)
+def test_a_template_that_refuses_or_drops_a_message_is_an_error_of_the_data(
+    tmp_path: Path, template: str, message: str
+) -> None:
+    tokenizer = begin_tokenizer()
+    tokenizer.chat_template = template
+    with pytest.raises(DataError, match=message):
+        tokenized(tmp_path, tokenizer, ["a"], system="be short")
+
+
+def test_a_template_may_trim_what_it_shows_and_drop_earlier_thoughts(tmp_path: Path) -> None:
+    tokenizer = begin_tokenizer()
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ '' if m['role'] == 'assistant' else m['content'] | trim }}{% endfor %}"
+    )
+    turns = [
+        {"role": "user", "content": " a "},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    assert tokenized(tmp_path, tokenizer, [turns])["prompt_text"][0] == "ac"
+
+
+def test_a_preview_writes_special_tokens_out(tmp_path: Path) -> None:
+    tokenizer = begin_tokenizer(template=False)
+    pl.DataFrame({"prompt_id": ["a"], "prompt": ["2+2"]}).write_parquet(tmp_path / "rows.parquet")
+    request = Tokenize(model="", rows=str(tmp_path / "rows.parquet"), format=PromptFormat(), output="", preview=True)
+    frame = tokenize(request, tokenizer)
+    assert frame["prompt_text"][0] == "2+2"
+    assert frame["prompt_shown"][0] == "<bos>2+2"

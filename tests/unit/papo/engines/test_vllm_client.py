@@ -73,6 +73,17 @@ def test_bug_033_a_row_that_does_not_fit_is_refused_and_never_mended(changes: di
     assert "row 3" in str(caught.value)
 
 
+def test_stop_strings_are_sent_and_what_they_end_is_left_for_the_learner_to_cut() -> None:
+    ask = replace(ASK, stop_strings=("</a>",))
+    assert completion_body(ask, model="policy")["stop"] == ["</a>"]
+
+    found = checked(ask, answer(finish_reason="stop", stop_reason="</a>"), server="here")
+
+    assert found.token_ids == [2, 3, 4, 5]
+    with pytest.raises(EngineError, match="no end token"):
+        checked(ask, answer(finish_reason="stop", stop_reason=None), server="here")
+
+
 def test_several_completions_for_one_request_are_refused() -> None:
     with pytest.raises(EngineError, match="2 completions instead of one"):
         checked(ASK, {"choices": answer()["choices"] * 2}, server="here")
