@@ -38,11 +38,11 @@ class SamplingConfig(Section):
     """Tokens, the end token included; a completion that reaches it without one is truncated."""
     keep_special_tokens: tuple[str, ...] = ()
     """Special tokens that stay in the completion's text (they are otherwise left out of what rewards see)."""
-
-
     stop_strings: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], LATER] = ()
     """Texts that end a completion: it is cut behind the token that completes the first of them, its text right behind
     the string. Special tokens count as they are written."""
+
+
 class RewardConfig(Section):
     outcome: OutcomeReward
     """The verifier."""

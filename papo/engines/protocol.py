@@ -94,6 +94,16 @@ class CreateModel:
     folder: str
 
 
+_RESERVED = {
+    "messages", "conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
+    "return_dict", "chat_template", "padding", "truncation", "max_length", "enable_thinking",
+}  # fmt: skip
+
+
+def _no_kwargs() -> dict[str, bool | int | float | str | None]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptFormat:
     """How a row's prompt becomes token ids, once: template, system prompt, begin token."""
@@ -106,38 +116,6 @@ class PromptFormat:
     """See suffix."""
     suffix: str = ""
     """Text put before and after each plain prompt (instructions such as "put the answer in \\boxed{}")."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokenize:
-    """Turn rows into prompt ids. `rows`: Parquet with prompt_id, prompt (text, or JSON of chat messages where
-    `is_messages` is true). Writes prompt_id, prompt_text (after the template), prompt_ids to `output`."""
-
-    model: str
-    rows: str
-    format: PromptFormat
-_RESERVED = {
-    "messages", "conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
-    "return_dict", "chat_template", "padding", "truncation", "max_length", "enable_thinking",
-}  # fmt: skip
-
-
-def _no_kwargs() -> dict[str, bool | int | float | str | None]:
-    return {}
-
-
-    output: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
-    """Load a named state: a model folder (fresh optimizer) or one of our checkpoints, exactly one of the two."""
-
-    state: State = "policy"
-    model: str
-    """Hugging Face folder: architecture and tokenizer, and the weights too unless `checkpoint` is given."""
-    checkpoint: str | None = None
-
     enable_thinking: bool | None = field(default=None, metadata=LATER)
     """The switch that templates of thinking models read; null: the template's own default."""
     template_kwargs: dict[str, bool | int | float | str | None] = field(default_factory=_no_kwargs, metadata=LATER)
@@ -151,6 +129,30 @@ class Open:
         if taken:
             raise ValueError(f"template_kwargs has {', '.join(taken)}, which papo sets itself: leave it out.")
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokenize:
+    """Turn rows into prompt ids. `rows`: Parquet with prompt_id, prompt (text, or JSON of chat messages where
+    `is_messages` is true). Writes prompt_id, prompt_text (after the template), prompt_ids to `output`."""
+
+    model: str
+    rows: str
+    format: PromptFormat
+    output: str
+    preview: bool = False
+    """Also write prompt_shown: the ids as text again, special tokens written out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Load a named state: a model folder (fresh optimizer) or one of our checkpoints, exactly one of the two."""
+
+    state: State = "policy"
+    model: str
+    """Hugging Face folder: architecture and tokenizer, and the weights too unless `checkpoint` is given."""
+    checkpoint: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowAddress:
     group_id: int
@@ -161,8 +163,6 @@ class RowAddress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generate:
     """Sample one shard. The batch always has `batch_rows` rows and prompts are left-padded to `width`, whatever the
-    preview: bool = False
-    """Also write prompt_shown: the ids as text again, special tokens written out."""
     shard holds, so that a row is a function of its own ids, seed, position and these constants."""
 
     prompts: str
@@ -174,6 +174,9 @@ class Generate:
     temperature: float
     """0 is greedy (evaluation only)."""
     keep_special_tokens: tuple[str, ...] = ()
+    stop_strings: tuple[str, ...] = ()
+    """A row ends with the token that completes the first of these; they are looked for in the completion's text with
+    special tokens written out."""
     policy_version: int
     sampling_sha256: str
     output: str
@@ -196,9 +199,6 @@ class Logprobs:
     """Log-probs of stored completions under a state, at the sampling temperature, plus token entropies if asked."""
 
     state: State
-    stop_strings: tuple[str, ...] = ()
-    """A row ends with the token that completes the first of these; they are looked for in the completion's text with
-    special tokens written out."""
     column: Literal["old_logprobs", "ref_logprobs"]
     prompts: str
     rollouts: str
