@@ -170,12 +170,13 @@ def export(
         int | None, typer.Option("--at", help="Version: iterations the policy has had; default: all.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="New folder; default: in the run's exports.")] = None,
+    adapter: Annotated[bool, typer.Option("--adapter", help="The LoRA adapter alone, not merged.")] = False,
     runs: Runs = Path("runs"),
     models_: Models = Path("models"),
 ) -> None:
     """Write a version of the policy as a Hugging Face folder."""
     with failures():
-        commands.export(run, Places(runs=runs, models=models_), version=at, output=output)
+        commands.export(run, Places(runs=runs, models=models_), version=at, output=output, adapter=adapter)
 
 
 @app.command(name="try")

@@ -164,17 +164,19 @@ def show_samples(run_id: str, places: Places, *, at: int | None, order: Order, c
     yield from samples(places.run(run_id), at=at, order=order, count=count)
 
 
-def export(run_id: str, places: Places, *, version: int | None, output: Path | None) -> None:
+def export(run_id: str, places: Places, *, version: int | None, output: Path | None, adapter: bool = False) -> None:
     """Write a version of the policy as a model folder and say how to use it."""
     reporter = reporter_for()
     run, _ = build.open_from(None, run_id=run_id, reporter=reporter, places=places)
     try:
         name = run.head.state.iteration if version is None else version
-        folder = export_version(run, version, output or places.run(run_id) / "exports" / f"{name:05d}")
+        usual = places.run(run_id) / "exports" / (f"{name:05d}-adapter" if adapter else f"{name:05d}")
+        folder = export_version(run, version, output or usual, adapter=adapter)
     finally:
         reporter.end()
         close_run(run)
-    reporter.message(f"Version {name} of {run_id} is in {folder}; as a run's first policy: model: {{path: {folder}}}")
+    use = "peft loads it onto its base" if adapter else f"as a run's first policy: model: {{path: {folder}}}"
+    reporter.message(f"Version {name} of {run_id} is in {folder}; {use}")
 
 
 def try_out(config: str, *, overrides: Sequence[str], places: Places) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from papo.algorithm import PAPO, Algorithm
-from papo.engines.protocol import EngineSettings, OptimizerSettings
+from papo.engines.protocol import EngineSettings, LoraSettings, OptimizerSettings
 from papo.rewards import FormatReward, OutcomeReward
 from papo.scorers import ProcessScorer
 from schemas.canonical import sha256_of
@@ -25,6 +25,8 @@ class ModelConfig(Section):
     """An SFT config file: its model is trained first, once, and reused by content. One of the two must be given."""
     trust_remote_code: bool = False
     """Run code that the model folder brings along. Leave it off unless you have read that code."""
+    lora: Annotated[LoraSettings | None, LATER] = None
+    """Train low-rank adapters on the frozen model; null: all weights."""
 
 
 class SamplingConfig(Section):
@@ -190,6 +192,7 @@ class RunConfig(Section):
             zero_stage=engine.zero_stage,
             micro_batch_size=engine.micro_batch_size,
             trust_remote_code=self.model.trust_remote_code,
+            lora=self.model.lora,
             optimizer=self.optimizer,
         )
 

@@ -13,9 +13,10 @@ from tasks.run import Run
 RECORD = "papo.json"
 
 
-def export_version(run: Run, version: int | None, output: Path) -> Path:
+def export_version(run: Run, version: int | None, output: Path, *, adapter: bool = False) -> Path:
     """Write the policy after `version` iterations (None: the newest) to the new folder `output`.
 
+    `adapter`: its adapter alone, where it has one; otherwise that is merged into the weights.
     A version between checkpoints is replayed from its stored rollouts. The folder appears whole or not at all.
     Raises DataError if there is no such version, or if `output` is there already.
     """
@@ -30,7 +31,7 @@ def export_version(run: Run, version: int | None, output: Path) -> Path:
     staged = temporary(disk, output.name)
     disk.make_folder(staged)
     try:
-        using(run, state, lambda engine: engine.export(disk.local(staged)))
+        using(run, state, lambda engine: (engine.export_adapter if adapter else engine.export)(disk.local(staged)))
         record = {"run_id": run.run_id, "version": wanted, "policy_sha256": state.policy.fingerprint.policy_sha256}
         disk.write(os.path.join(staged, RECORD), canonical_json({**record, "commit": run.commits[wanted].sha256}))
         publish_folder(disk, staged, output.name)

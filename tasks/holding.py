@@ -140,7 +140,9 @@ def _load_nearest(run: Run, target: LearnerState) -> int:
         # Only before the first checkpoint: the first policy comes from its own folder.
         run.engine.open(Open(model=run.model))
         return 0
-    run.engine.open(Open(model=run.disk.local(MODEL), checkpoint=run.disk.local(checkpoint.folder)))
+    # A checkpoint of an adapter refers to the base by its hash.
+    model = run.model if run.configs(0).model.lora is not None else run.disk.local(MODEL)
+    run.engine.open(Open(model=model, checkpoint=run.disk.local(checkpoint.folder)))
     if held(run.engine) != checkpoint.manifest.state.policy.fingerprint:
         raise EngineError(
             f"{checkpoint.folder} was loaded, but the weights in memory hash to {held(run.engine)} instead of "

@@ -9,18 +9,16 @@ not trained (the base under an adapter) are kept by their hash alone.
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from papo.engines import distributed
+from papo.engines import distributed, models
 from papo.engines.parts import MOMENTS, Parts
 from papo.errors import EngineError
 
@@ -58,7 +56,7 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 def load(parts: Parts, folder: Path, card: dict[str, Any]) -> None:
     """Take over what `save` wrote under `card`. Raises EngineError where it is of other parameters."""
-    found = dict(_tensors(folder))
+    found = models.stored_in(folder, "learner-*.safetensors")
     names = {name.partition("/")[2] for name in found if name.startswith("parameter/")}
     other = sorted(names ^ parts.parameters.keys())
     if other:
@@ -113,14 +111,6 @@ class _Writer:
             self._failure = error
         self._held, self._bytes = {}, 0
         self._files += 1
-
-
-def _tensors(folder: Path) -> Iterator[tuple[str, Any]]:
-    """(name, the open file that has it)."""
-    for file in sorted(folder.glob("learner-*.safetensors")):
-        opened: Any = safe_open(file, framework="pt")
-        for name in opened.keys():  # noqa: SIM118
-            yield name, opened
 
 
 def _read(found: dict[str, Any], name: str) -> Tensor:

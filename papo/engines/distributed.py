@@ -1,7 +1,7 @@
 """The process group of the ranks, one or many, with DeepSpeed told to compile nothing on the way."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -51,6 +51,17 @@ def total(sums: Mapping[str, float], device: torch.device) -> dict[str, float]:
     parts: list[dict[str, float]] = [{} for _ in range(dist.get_world_size())]
     dist.all_gather_object(parts, dict(sums))
     return merge_sums(parts)
+
+
+def first_does(work: Callable[[], None]) -> None:
+    """Let rank 0 do what only one may, while the others wait; its failure is everyone's."""
+    failure: Exception | None = None
+    if dist.get_rank() == 0:
+        try:
+            work()
+        except Exception as error:
+            failure = error
+    agree(failure)
 
 
 def agree(failure: Exception | None) -> None:

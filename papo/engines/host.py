@@ -129,6 +129,9 @@ class EngineHost:
     def export(self, folder: str) -> None:
         self._call("export", folder)
 
+    def export_adapter(self, folder: str) -> None:
+        self._call("export_adapter", folder)
+
     def close(self) -> None:
         """Ask the ranks to end, then end them."""
         if self._group is None:

@@ -5,8 +5,9 @@ ranks may scale it again; nothing non-finite gets as far as the weights.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from papo.engines import checkpoint, distributed, models
+from papo.engines import adapter, checkpoint, distributed, models
+from papo.engines.deepspeed_engine import initialized
 from papo.engines.fingerprint import sorted_sha256, tensors_sha256
 from papo.engines.models import LoadedModel
 from papo.engines.parts import MOMENTS, Parts, gathered
@@ -34,12 +36,9 @@ class Learner:
         """Steps applied; those that were skipped do not count."""
         self._stage = settings.zero_stage
         self._ranks = settings.ranks
-        deepspeed = distributed.join(device)
+        self._lora = settings.lora
         model.module.to(device)
-        optimizer = torch.optim.AdamW(_parameter_groups(model.module, settings.optimizer), lr=0.0)
-        self.engine, self._optimizer, _, _ = deepspeed.initialize(
-            model=model.module, optimizer=optimizer, config=_deepspeed_config(settings)
-        )
+        self.engine, self._optimizer = initialized(model.module, settings, device)
         self._parts = Parts(self.engine, stage=self._stage, device=device)
         self._has_masters = settings.dtype != "float32"
         # Dropout stays off: with it, equal weights would not have ratio 1.
@@ -83,33 +82,55 @@ class Learner:
 
     def save(self, folder: Path) -> None:
         """Write weights, moments, random states and the step count, to be loaded by any number of ranks."""
-        frozen = self._frozen_sha256()
         card = {"optimizer_steps": self.optimizer_steps, "ranks": self._ranks, "zero_stage": self._stage}
-        checkpoint.save(self._parts, folder, card=card | {"frozen_sha256": frozen})
+        checkpoint.save(self._parts, folder, card=card | {"base_sha256": self.base_sha256})
 
     def load(self, folder: Path) -> None:
         """Take over what `save` wrote. Raises EngineError when the folder holds no checkpoint of this model."""
         card = checkpoint.read_card(folder)
-        frozen = self._frozen_sha256()
-        if card["frozen_sha256"] != frozen:
+        if card["base_sha256"] != self.base_sha256:
             raise EngineError(
-                f"{folder} was made on base weights that hash to {str(card['frozen_sha256'])[:16]}…; those that are"
-                f" loaded hash to {str(frozen)[:16]}…. Restore the base model's folder as it was."
+                f"{folder} is of an adapter on weights that hash to {str(card['base_sha256'])[:16]}…; those that are"
+                f" loaded hash to {str(self.base_sha256)[:16]}…. Restore the base model's folder as it was."
             )
         checkpoint.load(self._parts, folder, card)
         self.optimizer_steps = card["optimizer_steps"]
 
     def export(self, folder: Path) -> None:
-        """Write the weights as a Hugging Face folder with the tokenizer and decoding defaults they came with."""
-        module = self.engine.module
-        with self.whole_parameters():
-            if dist.get_rank() == 0:
-                module.generation_config, neutral = self.model.generation_config, module.generation_config
-                try:
-                    models.write(module, self.model.tokenizer, folder)
-                finally:
-                    module.generation_config = neutral
-        dist.barrier()
+        """Write the weights, an adapter merged into them, as a Hugging Face folder with the tokenizer and decoding
+        defaults that they came with."""
+        whole = self._stage < 3 and not adapter.is_on(self.engine.module)
+        state = None if whole else self._merged()
+        distributed.first_does(lambda: models.write(self.engine.module, self.model, folder, state=state))
+
+    def export_adapter(self, folder: Path) -> None:
+        """Write the adapter alone, as peft loads it. Raises EngineError where there is none."""
+        if self._lora is None or not adapter.is_on(self.engine.module):
+            raise EngineError("the policy has no adapter: it is trained whole. Export it without --adapter.")
+        lora = self._lora
+        state = {name: self._parts.master(parameter).cpu() for name, parameter in self._parts.parameters.items()}
+        base = getattr(self.engine.module.config, "_name_or_path", "")
+        distributed.first_does(lambda: adapter.write(state, lora, folder, base=base))
+
+    def is_on_base(self, folder: Path) -> bool:
+        """Whether the frozen weights under an adapter are those of a model folder."""
+        if not adapter.is_on(self.engine.module):
+            return False
+        stored, tensors = models.stored_in(folder), adapter.plain(self.engine.module)
+        if not tensors.keys() <= stored.keys():
+            return False
+        return all(self._is_stored(tensors[name].base, stored[name].get_tensor(name)) for name in sorted(tensors))
+
+    @cached_property
+    def base_sha256(self) -> str | None:
+        """Of the parameters that are not trained; None where there are none."""
+        frozen = {name for name, parameter in self.engine.module.named_parameters() if not parameter.requires_grad}
+        return sorted_sha256(pair for pair in self._whole_tensors() if pair[0] in frozen) if frozen else None
+
+    def base_fingerprint(self) -> Fingerprint:
+        """What `module_fingerprint` says of the model without its adapter."""
+        policy = tensors_sha256(self._base_tensors())
+        return Fingerprint(policy_sha256=policy, optimizer_sha256=tensors_sha256([]), optimizer_steps=0)
 
     def close(self) -> None:
         """Let go of the memory: DeepSpeed's hooks hold the module in a cycle."""
@@ -159,7 +180,7 @@ class Learner:
     def _whole_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Parameters and buffers in the order of their names, each gathered while it is looked at."""
         for name, tensor in sorted(_named_tensors(self.engine.module), key=lambda pair: pair[0]):
-            with gathered([tensor]) if self._stage == 3 else nullcontext():
+            with self._gathered([tensor]):
                 yield name, tensor
 
     def _moments(self) -> Iterator[tuple[str, Tensor]]:
@@ -173,10 +194,29 @@ class Learner:
             if self._parts.has_moments(parameter):
                 yield f"{name}/step", self._parts.steps(parameter)
 
-    def _frozen_sha256(self) -> str | None:
-        """Of the parameters that are not trained; None where there are none."""
-        frozen = [name for name, parameter in self.engine.module.named_parameters() if not parameter.requires_grad]
-        return sorted_sha256(pair for pair in self._whole_tensors() if pair[0] in frozen) if frozen else None
+    def _gathered(self, parameters: Sequence[Tensor]) -> AbstractContextManager[Any]:
+        return gathered(list(parameters)) if self._stage == 3 else nullcontext()
+
+    def _merged(self) -> dict[str, Tensor]:
+        """What an export holds, on rank 0; each tensor is whole only while it is copied."""
+        module, first = self.engine.module, dist.get_rank() == 0
+        state: dict[str, Tensor] = {}
+        for name, tensors in adapter.plain(module).items():
+            with self._gathered(tensors.parameters):
+                if first:
+                    state[name] = tensors.merged().to("cpu", copy=self._stage == 3)
+        persistent = module.state_dict().keys() if first else ()
+        return state | {name: buffer.cpu() for name, buffer in module.named_buffers() if name in persistent}
+
+    def _is_stored(self, tensor: Tensor, stored: Tensor) -> bool:
+        with self._gathered([tensor]):
+            return torch.equal(tensor.cpu(), stored.to(tensor.dtype))
+
+    def _base_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        for name, tensors in adapter.plain(self.engine.module).items():
+            with self._gathered([tensors.base]):
+                yield name, tensors.base.to("cpu", copy=self._stage == 3)
+        yield from self.engine.module.named_buffers()
 
 
 def _named_tensors(module: Any) -> Iterator[tuple[str, Tensor]]:
@@ -190,24 +230,3 @@ def module_fingerprint(module: Any) -> Fingerprint:
     return Fingerprint(
         policy_sha256=tensors_sha256(_named_tensors(module)), optimizer_sha256=tensors_sha256([]), optimizer_steps=0
     )
-
-
-def _parameter_groups(module: Any, settings: OptimizerSettings) -> list[dict[str, Any]]:
-    """Matrices decay, vectors (norms, biases) do not: the field's convention."""
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    groups = (
-        {"params": [parameter for parameter in parameters if parameter.dim() >= 2], "decays": True},
-        {"params": [parameter for parameter in parameters if parameter.dim() < 2], "decays": False},
-    )
-    return [group | {"betas": settings.betas, "eps": settings.eps} for group in groups if group["params"]]
-
-
-def _deepspeed_config(settings: EngineSettings) -> dict[str, Any]:
-    return {
-        "train_micro_batch_size_per_gpu": settings.micro_batch_size,
-        "gradient_accumulation_steps": 1,
-        "zero_optimization": {"stage": settings.zero_stage, "stage3_gather_16bit_weights_on_model_save": True},
-        "bf16": {"enabled": settings.dtype == "bfloat16"},
-        "zero_allow_untested_optimizer": True,
-        "steps_per_print": None,
-    }

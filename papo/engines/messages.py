@@ -62,6 +62,7 @@ VERBS: dict[str, tuple[Any, Any]] = {
     "sft": (protocol.SftSteps, protocol.SftResult),
     "save": (str, type(None)),
     "export": (str, type(None)),
+    "export_adapter": (str, type(None)),
     "close": (type(None), type(None)),
 }
 """Every verb with the types of its request and its answer."""

@@ -25,6 +25,8 @@ from papo.errors import EngineError
 PAD, EOS = chains.VOCABULARY[:2]
 MAX_POSITIONS = 1024
 """Longest prompt and completion together of a tiny model; its rotary positions cost nothing."""
+DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.bool: "BOOL"}
+"""As safetensors spells those that parameters and buffers have."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,8 +62,13 @@ def create_tiny(model: TinyModel, folder: Path) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(model.seed)
         module = Qwen2ForCausalLM(config)
-    module.generation_config = GenerationConfig(eos_token_id=config.eos_token_id, pad_token_id=config.pad_token_id)
-    write(module, tokenizer, folder)
+    end, pad = chains.VOCABULARY.index(EOS), chains.VOCABULARY.index(PAD)
+    decoding = GenerationConfig(eos_token_id=end, pad_token_id=pad)
+    write(
+        module,
+        LoadedModel(module=module, tokenizer=tokenizer, end_ids=(end,), pad_id=pad, generation_config=decoding),
+        folder,
+    )
 
 
 def chain_tokenizer() -> PreTrainedTokenizerFast:
@@ -110,25 +117,58 @@ def load(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool, weights: 
     return LoadedModel(module=module, tokenizer=tokenizer, end_ids=ends, pad_id=pad, generation_config=stored)
 
 
-def write(module: Any, tokenizer: Any, folder: Path, *, state: dict[str, torch.Tensor] | None = None) -> None:
-    """Save as a Hugging Face folder and check what lies there against the module, tensor by tensor.
+def write(module: Any, model: LoadedModel, folder: Path, *, state: dict[str, torch.Tensor] | None = None) -> None:
+    """Save as a Hugging Face folder, with the tokenizer and decoding defaults of `model`, and check what lies there
+    against the module, tensor by tensor (BUG-107).
 
-    `state`: the gathered parameters, where the module itself holds only a part of each.
+    `state`: the tensors, where the module itself holds only a part of each, or others than the folder is to have.
     """
-    module.save_pretrained(folder, state_dict=state)
-    tokenizer.save_pretrained(folder)
+    if state is not None:
+        _check_names(module, state)
+    module.generation_config, neutral = model.generation_config, module.generation_config
+    try:
+        module.save_pretrained(folder, state_dict=state)
+    finally:
+        module.generation_config = neutral
+    model.tokenizer.save_pretrained(folder)
     expected = dict(module.named_parameters()) if state is None else state
-    stored = {name: shape for file in sorted(folder.glob("*.safetensors")) for name, shape in _shapes(file)}
-    tied = set(getattr(module, "_tied_weights_keys", None) or ())
+    stored = stored_in(folder)
     for name, tensor in expected.items():
-        shape = tuple(tensor.shape)
-        if 0 in shape or stored.get(name, shape if name in tied else None) != shape:
-            raise EngineError(f"export of {name} failed: {stored.get(name)} was written for a tensor of shape {shape}.")
+        shape, there = tuple(tensor.shape), _shape(stored[name], name) if name in stored else None
+        if 0 in shape or there != (shape, DTYPES.get(tensor.dtype)):
+            raise EngineError(
+                f"the export of {name} to {folder} failed: {there} was written for a tensor of shape {shape} in"
+                f" {tensor.dtype}. Nothing of this folder can be trusted; remove it."
+            )
 
 
-def _shapes(file: Path) -> list[tuple[str, tuple[int, ...]]]:
-    with safe_open(file, framework="pt") as tensors:
-        return [(name, tuple(tensors.get_slice(name).get_shape())) for name in tensors.keys()]  # noqa: SIM118
+def _check_names(module: Any, state: dict[str, torch.Tensor]) -> None:
+    """Raises EngineError unless `state` has the architecture's tensors: each once, a tied one under its first name."""
+    with torch.device("meta"):
+        fresh = type(module)(module.config)
+    wanted = {name: tuple(parameter.shape) for name, parameter in fresh.named_parameters()}
+    buffers = {name for name, _ in fresh.named_buffers()}
+    given = {name: tuple(tensor.shape) for name, tensor in state.items() if name not in buffers}
+    wrong = sorted(name for name in wanted.keys() | given.keys() if wanted.get(name) != given.get(name))
+    if wrong:
+        raise EngineError(
+            f"the export of {wrong[0]} failed before it was written: {given.get(wrong[0])} is given where the"
+            f" architecture has {wanted.get(wrong[0])} ({len(wrong)} such tensors)."
+        )
+
+
+def stored_in(folder: Path, pattern: str = "*.safetensors") -> dict[str, Any]:
+    """For each tensor of a folder's safetensors files the open file that has it: nothing is read yet."""
+    found: dict[str, Any] = {}
+    for file in sorted(folder.glob(pattern)):
+        opened: Any = safe_open(file, framework="pt")
+        found |= dict.fromkeys(opened.keys(), opened)
+    return found
+
+
+def _shape(file: Any, name: str) -> tuple[tuple[int, ...], str]:
+    part = file.get_slice(name)
+    return tuple(part.get_shape()), part.get_dtype()
 
 
 def _from_files(folder: Path, *, dtype: torch.dtype, trust_remote_code: bool) -> Any:

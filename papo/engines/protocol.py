@@ -63,6 +63,27 @@ class TinyModel:
     """Of the first weights."""
 
 
+@value
+class LoraSettings:
+    """Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): W + alpha / rank · B A, of which A and B are trained.
+
+    There is no dropout: with it, equal weights would not have ratio 1.
+    """
+
+    rank: int = 16
+    """Rows of A."""
+    alpha: float = 32.0
+    """What B A is multiplied by, times the rank."""
+    target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
+    """What the names of adapted linear layers end with (q_proj); all-linear: all but the head."""
+    seed: int = 0
+    """Of A; B begins at 0."""
+
+    def __post_init__(self) -> None:
+        if self.rank < 1 or self.alpha <= 0:
+            raise ValueError(f"rank {self.rank} and alpha {self.alpha} must be positive.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
     """How the process group is started and what it loads; everything here is in the recorded environment."""
@@ -74,6 +95,7 @@ class EngineSettings:
     zero_stage: ZeroStage = 0
     micro_batch_size: int = 64
     trust_remote_code: bool = False
+    lora: LoraSettings | None = None
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
 
 
@@ -307,6 +329,10 @@ class Engine(Protocol):
 
     def export(self, folder: str) -> None:
         """Write the policy as a Hugging Face folder (safetensors, config, tokenizer) into the empty `folder`."""
+        ...
+
+    def export_adapter(self, folder: str) -> None:
+        """Write the policy's adapter alone, as peft loads it. Raises EngineError where it has none."""
         ...
 
     def close(self) -> None: ...

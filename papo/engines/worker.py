@@ -4,7 +4,8 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,7 @@ import polars as pl
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from papo.engines import distributed, models, protocol, tokenizing
+from papo.engines import adapter, distributed, models, protocol, tokenizing
 from papo.engines.generator import decoded, generate
 from papo.engines.learner import Learner, module_fingerprint
 from papo.engines.models import LoadedModel
@@ -24,7 +25,7 @@ from papo.engines.update import train_policy
 from papo.errors import EngineError
 from papo.metrics import UpdateStats
 
-RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "deepspeed", "polars", "numpy")
+RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "deepspeed", "peft", "polars", "numpy")
 TICK_SECONDS = 0.2
 """Least time between two progress messages."""
 
@@ -43,6 +44,8 @@ class Worker:
         self._learner: Learner | None = None
         self._fingerprint: protocol.Fingerprint | None = None
         self._reference: LoadedModel | None = None
+        self._base_sha256: str | None = None
+        """Of the policy's frozen base, where the policy without its adapter is the reference."""
         self._tokenizers: dict[str, Any] = {}
 
     def environment(self) -> dict[str, str]:
@@ -80,7 +83,12 @@ class Worker:
         if self._learner is not None:
             self._learner.close()
         self._learner = self._fingerprint = None
-        learner = Learner(self._load(request.model, weights=request.checkpoint is None), self._settings, self._device)
+        lora = self._settings.lora
+        # A checkpoint of an adapter has the adapter alone.
+        loaded = self._load(request.model, weights=request.checkpoint is None or lora is not None)
+        if lora is not None:
+            adapter.add(loaded.module, lora)
+        learner = Learner(loaded, self._settings, self._device)
         if request.checkpoint is not None:
             learner.load(Path(request.checkpoint))
         self._learner, self._fingerprint = learner, learner.fingerprint()
@@ -102,15 +110,10 @@ class Worker:
             self._write(frame, request.request.output)
 
     def logprobs(self, request: protocol.Logprobs) -> None:
-        if request.state == "policy":
-            module = self._policy("logprobs")[0].engine.module
-        elif self._reference is None:
-            raise EngineError('no reference is open: open(state="reference") first.')
-        else:
-            module = self._reference.module
-        if self._takes_part:
-            size = self._settings.micro_batch_size
-            self._write(score_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
+        with self._scoring(request.state) as module:
+            if self._takes_part:
+                size = self._settings.micro_batch_size
+                self._write(score_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
 
     def update(self, request: protocol.Update) -> protocol.UpdateResult:
         learner, _ = self._policy("update")
@@ -133,6 +136,9 @@ class Worker:
     def export(self, folder: str) -> None:
         self._policy("export")[0].export(Path(folder))
 
+    def export_adapter(self, folder: str) -> None:
+        self._policy("export")[0].export_adapter(Path(folder))
+
     @property
     def _takes_part(self) -> bool:
         """Whether this rank computes what only rank 0 writes: with ZeRO 3 each layer needs every rank's part of it."""
@@ -150,11 +156,30 @@ class Worker:
     def _open_reference(self, request: protocol.Open) -> protocol.Fingerprint:
         if request.checkpoint is not None:
             raise EngineError("a reference is opened from a model folder, not from a checkpoint: export it first.")
-        self._reference = None
+        self._reference = self._base_sha256 = None
+        if self._learner is not None and self._learner.is_on_base(Path(request.model)):
+            # The start model is there already: the policy without its adapter.
+            self._base_sha256 = self._learner.base_sha256
+            with adapter.off(self._learner.engine.module):
+                return self._learner.base_fingerprint()
         reference = self._load(request.model, weights=True)
         reference.module.to(self._device).requires_grad_(False)
         self._reference = reference
         return module_fingerprint(reference.module)
+
+    @contextmanager
+    def _scoring(self, state: protocol.State) -> Generator[Any]:
+        """The module that log-probs of `state` are taken under."""
+        if state == "policy":
+            yield self._policy("logprobs")[0].engine.module
+        elif self._reference is not None:
+            yield self._reference.module
+        elif self._base_sha256 is not None and self._policy("logprobs")[0].base_sha256 == self._base_sha256:
+            module = self._policy("logprobs")[0].engine.module
+            with adapter.off(module):
+                yield module
+        else:
+            raise EngineError('no reference is open: open(state="reference") first.')
 
     def _load(self, folder: str, *, weights: bool) -> LoadedModel:
         dtype = torch.bfloat16 if self._settings.dtype == "bfloat16" else torch.float32

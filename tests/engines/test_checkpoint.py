@@ -1,13 +1,16 @@
 """Saving, opening and exporting: to the bit, in a fresh process."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from papo.chains import ChainTask
+from papo.engines import models
 from papo.engines.protocol import Fingerprint, Open, OptimizerSettings, ZeroStage
 from papo.errors import EngineError
 from tests.engines import support
@@ -134,16 +137,45 @@ def test_bug_039_and_107_an_export_is_the_trained_model_with_the_tokenizer_it_ca
     assert not trained["old_logprobs"].equals(frame["sampler_logprobs"])
 
 
-def test_bug_107_an_export_that_lacks_a_tensor_fails_loudly(bench: Bench, tmp_path: Path) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("model.norm.weight", lambda tensor: torch.zeros(0)),
+        ("model.norm.weight", lambda tensor: tensor[1:].clone()),
+        ("model.norm.weight", None),
+        # Tied to the embedding, so that either of the two could win when it is loaded.
+        ("lm_head.weight", lambda tensor: torch.ones(20, 32)),
+    ],
+    ids=["empty", "shorter", "missing", "tied"],
+)
+def test_bug_107_an_export_with_a_wrong_tensor_fails_loudly(
+    bench: Bench, tmp_path: Path, name: str, fault: Callable[[Any], Any] | None
+) -> None:
+    loaded = models.load(bench.model, dtype=torch.float32, trust_remote_code=False)
+    state = dict(loaded.module.named_parameters())
+    if fault is not None:
+        given = state | {name: fault(state.get(name))}
+        with pytest.raises(EngineError, match=rf"export of {name} failed before it was written"):
+            models.write(loaded.module, loaded, tmp_path, state=given)
+        return
 
-    from papo.engines.models import write
+    def forgetful(folder: Path, state_dict: dict[str, Any]) -> None:
+        save_file({key: tensor for key, tensor in state_dict.items() if key != name}, folder / "model.safetensors")
 
-    module = AutoModelForCausalLM.from_pretrained(bench.model)
-    tokenizer = AutoTokenizer.from_pretrained(bench.model)
-    state = dict(module.named_parameters())
-    with pytest.raises(EngineError, match=r"export of model\.norm\.weight failed"):
-        write(module, tokenizer, tmp_path, state=state | {"model.norm.weight": torch.zeros(0)})
+    loaded.module.save_pretrained = forgetful
+    with pytest.raises(EngineError, match=rf"export of {name} to .* failed: None was written"):
+        models.write(loaded.module, loaded, tmp_path, state=state)
+
+
+def test_bug_107_an_export_in_another_dtype_fails_loudly(bench: Bench, tmp_path: Path) -> None:
+    loaded = models.load(bench.model, dtype=torch.float32, trust_remote_code=False)
+
+    def cast(folder: Path, state_dict: dict[str, Any]) -> None:
+        save_file({key: tensor.bfloat16() for key, tensor in state_dict.items()}, folder / "model.safetensors")
+
+    loaded.module.save_pretrained = cast
+    with pytest.raises(EngineError, match=r"'BF16'\) was written for a tensor of shape .* in torch.float32"):
+        models.write(loaded.module, loaded, tmp_path, state=dict(loaded.module.named_parameters()))
 
 
 def test_weights_are_a_function_of_the_seed(bench: Bench, tmp_path: Path) -> None:

@@ -161,6 +161,9 @@ class ScriptedEngine:
     def export(self, folder: str) -> None:
         self.disk.write(f"{folder}/model.json", json.dumps({"weights": self.weights}).encode())
 
+    def export_adapter(self, folder: str) -> None:
+        self.export(folder)
+
     def _call(self) -> None:
         if self.die_in is not None:
             self.die_in -= 1
