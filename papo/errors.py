@@ -13,6 +13,7 @@
     │   ├── EngineDied                its process is gone (killed, out of memory, never started)
     │   ├── GeneratorDied             no server of a generator of its own is left; the learner is not affected
     │   └── NonFinite                 the update has no finite loss or gradient
+    ├── RewardFailed         exit 1   the outcome reward failed on too many rollouts to go on
     ├── InexactReplay        exit 1   a replayed update did not give the recorded weights
     └── Interrupted          exit 3   stopped by a signal; the next start goes on from here
 
@@ -71,6 +72,10 @@ class GeneratorDied(EngineError):
 
 
 class NonFinite(EngineError):
+    pass
+
+
+class RewardFailed(PapoError):
     pass
 
 

@@ -6,6 +6,7 @@ from schemas.config import RunConfig
 from schemas.data import ChainsSource, MixtureSource, plain_sources
 from schemas.faults import Fault, Field, dotted
 from schemas.generators import VllmGenerator
+from schemas.rewardchecks import reward_faults
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
@@ -33,6 +34,7 @@ def cross_faults(config: RunConfig) -> list[Fault]:
         *_length_faults(config),
         *_model_faults(config),
         *_server_faults(config),
+        *reward_faults(config),
     ]
 
 

@@ -1,23 +1,32 @@
 """verify: give each rollout its outcome reward."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from papo.rewards import shape_reward
+from papo.errors import RewardFailed
+from papo.rewards import Answered, Verdict, judge_all, shape_reward
 from schemas.config import RewardConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.run import Run
 from tasks.stage import stage
 
+MOST_ERRORS = 0.05
+"""Share of an iteration's rollouts on which the reward may fail; above it the run stops, for its code is wrong."""
+SHOWN_ERRORS = 5
+Faulty = list[tuple[int, int, str]]
+"""group_id, sample_index and reason of rollouts on which the reward failed."""
+
 
 @stage(version=1)
 def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[FrameRef]) -> list[FrameRef]:
-    """Outcomes: one shard for each shard of rollouts."""
+    """Outcomes: one shard for each shard of rollouts. Raises RewardFailed if the reward fails on too many."""
     reward = run.configs(state.iteration).reward
-    return [
+    failed: Faulty = []
+    made = [
         run.made(
             stage=verify.name,
             version=verify.version,
@@ -29,24 +38,49 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
                 "reward": identity_of(reward),
                 "versions": [reward.outcome.version, reward.format.version],
             },
-            make=lambda shard=shard: outcomes(run.store.load(shard), run.store.load(prompts), reward),
+            make=lambda shard=shard: outcomes(
+                run.store.load(shard), run.store.load(prompts), reward, progress=run.progress, failed=failed
+            ),
         )
         for shard in rollouts
     ]
+    _stop_if_broken(run, state, made, failed)
+    return made
 
 
-def outcomes(rollouts: pl.DataFrame, prompts: pl.DataFrame, reward: RewardConfig) -> pl.DataFrame:
-    """Verdicts on completions, each against its own group's reference answer."""
+def outcomes(
+    rollouts: pl.DataFrame,
+    prompts: pl.DataFrame,
+    reward: RewardConfig,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    failed: Faulty | None = None,
+) -> pl.DataFrame:
+    """Verdicts on completions, each against its own group's reference answer.
+
+    `failed` takes the rows on which the reward raised: their reward is null and their status `error`.
+    """
     keyed = rollouts.join(
         prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
     )
-    return pl.DataFrame([_outcome(row, reward) for row in keyed.iter_rows(named=True)], schema=columns_of(Outcomes))
+    asked = [
+        Answered(**row) for row in keyed.select("completion", "reference_answer", "finish_reason").iter_rows(named=True)
+    ]
+    rows: list[dict[str, Any]] = []
+    for key, verdict in zip(
+        keyed.select("group_id", "sample_index", "completion").iter_rows(named=True),
+        judge_all(reward.outcome, asked),
+        strict=True,
+    ):
+        rows.append(_outcome(key, verdict, reward))
+        if verdict.status == "error" and failed is not None:
+            failed.append((key["group_id"], key["sample_index"], verdict.reason or ""))
+        if progress is not None:
+            progress(len(rows), len(asked))
+    return pl.DataFrame(rows, schema=columns_of(Outcomes))
 
 
-def _outcome(row: dict[str, Any], reward: RewardConfig) -> dict[str, Any]:
-    verdict = reward.outcome(
-        row["completion"], reference_answer=row["reference_answer"], finish_reason=row["finish_reason"]
-    )
+def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig) -> dict[str, Any]:
     verdict = replace(verdict, format=reward.format(row["completion"]))
     return {
         "group_id": row["group_id"],
@@ -64,3 +98,20 @@ def _outcome(row: dict[str, Any], reward: RewardConfig) -> dict[str, Any]:
         "status": verdict.status,
         "verifier_version": reward.outcome.version,
     }
+
+
+def _stop_if_broken(run: Run, state: IterationState, made: list[FrameRef], failed: Faulty) -> None:
+    """Note the rows on which the reward failed. Raises RewardFailed if they are too many."""
+    statuses = pl.concat([run.store.load(ref)["status"] for ref in made]) if made else pl.Series(dtype=pl.String)
+    errors = int((statuses == "error").sum())
+    if not errors:
+        return
+    shown = [{"group_id": group, "sample_index": index, "reason": why} for group, index, why in failed[:SHOWN_ERRORS]]
+    run.journal.event("reward_errors", iteration=state.iteration, errors=errors, rows=statuses.len(), shown=shown)
+    if errors > MOST_ERRORS * statuses.len():
+        example = f" The first: {failed[0][2]}." if failed else ""
+        raise RewardFailed(
+            f"The reward failed on {errors} of {statuses.len()} rollouts of iteration {state.iteration}, more than "
+            f"{MOST_ERRORS:.0%}.{example} These rows have no reward and would be left out. Repair the reward (see "
+            "reward_errors in events.jsonl) and resume."
+        )

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from papo.verifiers.syntax import Node, Num, Sym
 
+_CLOSE = 0.01
+
 
 def approximate(node: Node) -> float:
     """The value of a folded real expression as a float, for putting endpoints in order. Raises ValueError."""
@@ -41,3 +43,12 @@ _RULES: dict[str, Callable[[list[complex]], complex]] = {
     "call:tan": lambda parts: cmath.tan(parts[0]),
 }
 _CONSTANTS = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j, "infty": complex(math.inf)}
+
+
+def roughly_equal(first: Node, second: Node) -> bool:
+    """Whether one is a rounded form of the other, as 3.14 is of 22/7."""
+    try:
+        left, right = approximate(first), approximate(second)
+    except ValueError:
+        return False
+    return abs(left - right) <= _CLOSE * max(abs(left), abs(right))

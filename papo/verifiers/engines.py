@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from papo.verifiers.exact import fold, without_quotients
 from papo.verifiers.form import worth_asking
-from papo.verifiers.numeric import BITS, Evaluator, Undefined
+from papo.verifiers.functions import Undefined
+from papo.verifiers.numeric import BITS, Evaluator, clearly_differ
 from papo.verifiers.points import Undecided, equal_at_points, proportional_at_points
 from papo.verifiers.syntax import Node, Op, Sym, TooLarge, walk
 
@@ -24,6 +25,8 @@ class Engines:
     def equal(self, gold: Node, answer: Node) -> bool:
         """Whether two expressions are equal. What is too large to be worked out equals only itself."""
         try:
+            if clearly_differ(gold, answer):
+                return False
             first, second = self._worked_out(gold), self._worked_out(answer)
             return first == second or equal_at_points(first, second)
         except (TooLarge, Undecided, Undefined):

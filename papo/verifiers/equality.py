@@ -7,7 +7,7 @@ nothing to do with each other are different answers; an answer that leaves a cho
 from collections.abc import Sequence
 from itertools import permutations
 
-from papo.verifiers.approximate import approximate
+from papo.verifiers.approximate import roughly_equal
 from papo.verifiers.exact import equal_by_form, fold
 from papo.verifiers.quantities import (
     free_constants,
@@ -19,13 +19,13 @@ from papo.verifiers.quantities import (
     without_percent,
 )
 from papo.verifiers.regions import as_region
+from papo.verifiers.relations import difference, minus, standard
 from papo.verifiers.rules import Engine, Rules
 from papo.verifiers.syntax import Node, Op, Sym, Unreadable, is_container, number, symbols_of
 from papo.verifiers.units import is_neutral, measure
 
 MOST_ITEMS = 200
 """Items of a list that are matched one with another; longer lists are compared in order."""
-_CLOSE = 0.01
 
 
 class Comparison:
@@ -64,14 +64,9 @@ class Comparison:
     def _renamed(self, gold: Node, answer: Node) -> bool:
         """Equal but for the names of constants of integration."""
         ours, theirs = sorted(free_constants(gold)), sorted(free_constants(answer))
-        known, other = symbols_of(gold) - set(ours), symbols_of(answer) - set(theirs)
-        if (
-            ours == theirs
-            or len(ours) != len(theirs)
-            or known != other
-            or not 0 < len(ours) < 4
-            or not is_integration(ours)
-        ):
+        variables = symbols_of(gold) - set(ours)
+        alike = bool(variables) and variables == symbols_of(answer) - set(theirs) and len(ours) == len(theirs) < 4
+        if not alike or ours == theirs or not is_integration(ours):
             return False
         return any(
             self._engine.equal(gold, fold(renamed(answer, dict(zip(order, ours, strict=True)))))
@@ -90,7 +85,7 @@ class Comparison:
         for sign, side in zip(node.parameter.split(), node.args[1:], strict=True):
             if sign == "=" and not self.same(kept[-1], side):
                 return []
-            if sign == "≈" and not _roughly(kept[-1], side):
+            if sign == "≈" and not roughly_equal(kept[-1], side):
                 return []
             if sign == "≈":
                 kept.append(side)
@@ -103,13 +98,19 @@ class Comparison:
             for node, name in zip((gold, answer), names, strict=True)
         )
         if None not in names and str(names[0]).casefold() != str(names[1]).casefold():
-            return False
+            return self._lines(gold, answer)
         for side, name in ((gold, names[1]), (answer, names[0])):
             if isinstance(side, Op) and side.head == "rel:=" and name is not None:
                 value = theirs if side is gold else ours
-                pair = (_difference(side), _minus(Sym(name), value))
+                pair = (difference(side), minus(Sym(name), value))
                 return not is_container(value) and self._engine.proportional(*pair, positive=False)
         return self.same(ours, theirs)
+
+    def _lines(self, gold: Node, answer: Node) -> bool:
+        """y = 2x as x = y/2."""
+        sides = [minus(Sym(node.parameter), node.args[0]) for node in (gold, answer) if isinstance(node, Op)]
+        plain = not any(is_container(node.args[0]) for node in (gold, answer) if isinstance(node, Op))
+        return plain and len(symbols_of(sides[0])) > 1 and self._engine.proportional(sides[0], sides[1], positive=False)
 
     def _percent(self, gold: Node, answer: Node) -> bool:
         (ours, marked), (theirs, also) = (without_percent(node) for node in (gold, answer))
@@ -140,10 +141,9 @@ class Comparison:
         except Unreadable:
             return False
         return len(first.args) == len(second.args) and all(
-            isinstance(ours, Op) and isinstance(theirs, Op) and ours.head == theirs.head
-            and all(map(self.same, ours.args, theirs.args))
-            for ours, theirs in zip(first.args, second.args, strict=True)
-        )  # fmt: skip
+            ours.head == theirs.head and all(map(self.same, ours.args, theirs.args))
+            for ours, theirs in zip(_ops(first), _ops(second), strict=True)
+        )
 
     def _several(self, gold: Node, answer: Node) -> bool:
         if not (isinstance(gold, Op) and isinstance(answer, Op)):
@@ -209,7 +209,7 @@ class Comparison:
         return False
 
     def _relations(self, gold: Op, answer: Op) -> bool:
-        first, second = _standard(gold), _standard(answer)
+        first, second = standard(gold), standard(answer)
         if first is None or second is None or first[0] != second[0]:
             return False
         return self._engine.proportional(first[1], second[1], positive=first[0] in "<≤")
@@ -229,29 +229,3 @@ def _ops(node: Op) -> list[Op]:
 def _shape(node: Op) -> str:
     """A column is a vector."""
     return "vector" if node.kind == "matrix" and node.parameter == str(len(node.args)) else node.kind
-
-
-def _minus(first: Node, second: Node) -> Node:
-    return fold(Op("add", (first, Op("neg", (second,)))))
-
-
-def _difference(relation: Op) -> Node:
-    return _minus(relation.args[0], relation.args[1])
-
-
-def _standard(relation: Op) -> tuple[str, Node] | None:
-    """A relation of two sides as (sign, left − right), with < and ≤ only."""
-    sign = relation.parameter
-    if len(relation.args) != 2 or any(map(is_container, relation.args)):
-        return None
-    if sign in (">", "≥"):
-        return {">": "<", "≥": "≤"}[sign], _minus(relation.args[1], relation.args[0])
-    return sign, _difference(relation)
-
-
-def _roughly(first: Node, second: Node) -> bool:
-    try:
-        left, right = approximate(fold(first)), approximate(fold(second))
-    except ValueError:
-        return False
-    return abs(left - right) <= _CLOSE * max(abs(left), abs(right))

@@ -5,29 +5,19 @@ second. With symbols they are equal if that holds at every drawn point where bot
 that a verdict is always the same. Huge powers are never worked out: they raise TooLarge.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
 
-from papo.verifiers.syntax import Node, Num, Op, Sym, TooLarge
+from papo.verifiers.functions import BINDERS, FUNCTIONS, LARGEST_EXPONENT, MOST_TERMS, RULES, Undefined
+from papo.verifiers.syntax import Node, Num, Sym, TooLarge
 
-LARGEST_EXPONENT = 20_000
-"""Bits before or after the point that a value may have."""
-MOST_TERMS = 20_000
-"""Of a sum or product that is worked out term by term."""
 BITS = (220, 640)
+_ROUGH_GAP = 1e-3
 _CONTEXT: Any = MPContext()
 """One for the process, which works on one thing at a time: making one takes longer than using it."""
-
-
-class Undefined(ValueError):
-    """The expression has no real value here; `cause` is the head of what has none."""
-
-    def __init__(self, cause: str) -> None:
-        super().__init__(cause)
-        self.cause = cause
 
 
 Values = Mapping[str, Fraction]
@@ -36,11 +26,13 @@ Values = Mapping[str, Fraction]
 class Evaluator:
     """Values at one point and precision."""
 
-    def __init__(self, bits: int, values: Values, *, complex_values: bool) -> None:
+    def __init__(self, bits: int, values: Values, *, complex_values: bool, rough: bool = False) -> None:
         self.context: Any = _CONTEXT
         self.context.prec = bits
-        self._values = dict(values)
+        self._values: dict[str, Any] = dict(values)
         self._complex = complex_values
+        self.rough = rough
+        self._terms_left = MOST_TERMS
         self.largest = 1
         """The largest exponent of any part so far, in bits."""
 
@@ -63,13 +55,13 @@ class Evaluator:
             return self.context.mpf(node.value.numerator) / node.value.denominator
         if isinstance(node, Sym):
             return self._symbol(node.name)
-        if node.kind in _BINDERS:
-            return _BINDERS[node.kind](self, node)
+        if node.kind in BINDERS:
+            return BINDERS[node.kind](self, node)
         parts = [self(part) for part in node.args]
-        rule = _RULES.get(node.head)
+        rule = RULES.get(node.head)
         if rule is not None:
             return rule(self, parts)
-        name = _FUNCTIONS.get(node.parameter) if node.kind == "call" else None
+        name = FUNCTIONS.get(node.parameter) if node.kind == "call" else None
         if name is None or len(parts) != 1:
             raise Undefined(node.head)
         return self.real(getattr(self.context, name)(parts[0]), node.head)
@@ -77,7 +69,7 @@ class Evaluator:
     def _symbol(self, name: str) -> Any:
         if name in self._values:
             value = self._values[name]
-            return self.context.mpf(value.numerator) / value.denominator
+            return self.context.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
         if name == "i":
             return self.context.mpc(0, 1)
         if name not in ("pi", "e"):
@@ -94,122 +86,29 @@ class Evaluator:
             raise Undefined(cause)
         return value
 
-    def at(self, name: str, value: int, body: Node) -> Any:
-        """The value of `body` with a bound variable set."""
+    def at(self, name: str, value: Any, body: Node) -> Any:
+        """The value of `body` with a bound variable set. Raises TooLarge beyond MOST_TERMS of them."""
+        self._terms_left -= 1
+        if self._terms_left < 0:
+            raise TooLarge("a sum of many terms")
         kept = self._values.get(name)
-        self._values[name] = Fraction(value)
+        self._values[name] = value
         try:
             return self(body)
         finally:
-            self._values.pop(name)
+            del self._values[name]
             if kept is not None:
                 self._values[name] = kept
 
 
-def _power(use: Evaluator, parts: list[Any]) -> Any:
-    base, exponent = parts
-    context = use.context
-    if not base:
-        if context.re(exponent) <= 0:
-            raise Undefined("pow")
-        return base
-    size = abs(context.mag(base)) + 1
-    if abs(exponent) * size > LARGEST_EXPONENT:
-        raise TooLarge("a power")
-    if not use.is_complex(base) and base < 0 and not context.isint(exponent):
-        return _odd_root(use, base, exponent)
-    return use.real(context.power(base, exponent), "pow")
-
-
-def _odd_root(use: Evaluator, base: Any, exponent: Any) -> Any:
-    """The real power of a negative number whose exponent is a quotient with an odd denominator."""
-    context = use.context
-    for degree in (3, 5, 7, 9, 11):
-        top = context.nint(exponent * degree)
-        if abs(exponent * degree - top) < context.mpf(2) ** (-context.prec // 2):
-            found = context.power(-base, exponent)
-            return -found if int(top) % 2 else found
-    return use.real(context.power(base, exponent), "root")
-
-
-def _log(use: Evaluator, parts: list[Any]) -> Any:
-    base, argument = parts
-    context = use.context
-    if not argument or not base or base == 1:
-        raise Undefined("log")
-    return use.real(context.log(argument) / context.log(base), "log")
-
-
-def _factorial(use: Evaluator, parts: list[Any]) -> Any:
-    (value,) = parts
-    if use.is_complex(value) or abs(value) > 1500:
-        raise TooLarge("a factorial")
-    if value < 0 and use.context.isint(value):
-        raise Undefined("fact")
-    return use.context.factorial(value)
-
-
-def _binomial(use: Evaluator, parts: list[Any]) -> Any:
-    if any(use.is_complex(part) or abs(part) > 1500 for part in parts):
-        raise TooLarge("a binomial")
-    return use.context.binomial(*parts)
-
-
-def _terms(use: Evaluator, node: Op) -> tuple[int, int]:
-    low, high = use(node.args[0]), use(node.args[1])
-    if not (use.context.isint(low) and use.context.isint(high)):
-        raise Undefined("bound")
-    if high - low > MOST_TERMS:
-        raise TooLarge("a sum of many terms")
-    return int(low), int(high)
-
-
-def _sum(use: Evaluator, node: Op) -> Any:
-    low, high = _terms(use, node)
-    return sum((use.at(node.parameter, index, node.args[2]) for index in range(low, high + 1)), use.context.mpf(0))
-
-
-def _product(use: Evaluator, node: Op) -> Any:
-    low, high = _terms(use, node)
-    found = use.context.mpf(1)
-    for index in range(low, high + 1):
-        found = use.noted(found * use.at(node.parameter, index, node.args[2]))
-    return found
-
-
-def _multiplied(use: Evaluator, parts: list[Any]) -> Any:
-    found = use.context.mpf(1)
-    for part in parts:
-        found = use.noted(found * part)
-    return found
-
-
-def _rounded(name: str) -> Callable[[Evaluator, list[Any]], Any]:
-    def rule(use: Evaluator, parts: list[Any]) -> Any:
-        if use.is_complex(parts[0]):
-            raise Undefined(name)
-        return getattr(use.context, name)(parts[0])
-
-    return rule
-
-
-_FUNCTIONS = {
-    name: name for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sign")
-} | {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot", "arcsinh": "asinh", "arccosh": "acosh",
-     "arctanh": "atanh", "exp": "exp"}  # fmt: skip
-_RULES: dict[str, Callable[[Evaluator, list[Any]], Any]] = {
-    "add": lambda use, parts: sum(parts, use.context.mpf(0)),
-    "mul": _multiplied,
-    "pow": _power,
-    "log": _log,
-    "fact": _factorial,
-    "binom": _binomial,
-    "abs": lambda use, parts: abs(parts[0]),
-    "call:abs": lambda use, parts: abs(parts[0]),
-    "floor": _rounded("floor"),
-    "ceil": _rounded("ceil"),
-}
-_BINDERS: dict[str, Callable[[Evaluator, Op], Any]] = {"sum": _sum, "prod": _product}
+def clearly_differ(first: Node, second: Node) -> bool:
+    """Whether rough values, of integrals by quadrature, already tell two expressions without symbols apart."""
+    use = Evaluator(60, {}, complex_values=False, rough=True)
+    try:
+        left, right = use(first), use(second)
+    except (Undefined, TooLarge):
+        return False
+    return bool(abs(left - right) > _ROUGH_GAP * max(1, abs(left)))
 
 
 def agree(first: Node, second: Node, values: Values, *, complex_values: bool) -> bool:

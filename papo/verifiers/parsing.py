@@ -1,24 +1,14 @@
 """The grammar above the primaries: lists, relations, sets, sums, products, powers, units."""
 
 from papo.verifiers.cleaning import clean
+from papo.verifiers.phrases import NEUTRAL_WORDS, measured
 from papo.verifiers.primaries import Primaries
-from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, number, words
+from papo.verifiers.syntax import Node, Num, Op, Unreadable
 from papo.verifiers.tokens import tokenize
-from papo.verifiers.units import AMOUNTS
 
 LONGEST = 4000
 """Characters; a longer answer is read by no rule."""
 RELATIONS = {"=": "=", "<": "<", ">": ">", "le": "≤", "ge": "≥", "ne": "≠", "in": "∈", "approx": "≈", "equiv": "≡"}
-NEUTRAL_WORDS = words(
-    "the a an answer is are final value values total result so therefore thus about approximately roughly exactly"
-    " equals equal to of it be solution solutions 答案 答案是 结果 结果是 结果为 为 是 所以 因此 约 大约 共 一共 总共"
-)
-"""Words that may stand before an answer without changing it."""
-_FORBIDDEN = words(
-    "not more less than least most if when where for mod unless except either neither nor minus plus times divided"
-    " half other others between from until with without only modulo remainder r negative positive some many few or and"
-)
-"""Words that are no unit: behind a number they change what it says."""
 
 
 def parse(text: str) -> Node:
@@ -132,7 +122,7 @@ class Parser(Primaries):
                 words += ["/", self.take().text]
             else:
                 words.append(token.text)
-        return value if not words else _measured(value, words)
+        return value if not words else measured(value, words)
 
     def expression(self) -> Node:
         """A sum of terms with their signs."""
@@ -211,13 +201,14 @@ class Parser(Primaries):
         return Op("unit:degree", (value,))
 
     def _exponent(self) -> Node:
+        with self.deeper():
+            return self._tower()
+
+    def _tower(self) -> Node:
         if self.sign("-", "+"):
             sign = self.take().text
             inner = self._exponent()
             return Op("neg", (inner,)) if sign == "-" else inner
-        if self.sign("*"):
-            self.take()
-            return Sym("*")
         found = self.primary()
         if self.skip("^"):
             return Op("pow", (found, self._exponent()))
@@ -230,20 +221,3 @@ def _is_number(node: Node) -> bool:
 
 def _factors(node: Node) -> tuple[Node, ...]:
     return node.args if isinstance(node, Op) and node.head == "mul" else (node,)
-
-
-def _measured(value: Node, words: list[str]) -> Node:
-    """A value with the words behind it. Raises Unreadable where they are more than a unit."""
-    low = [word.lower() for word in words]
-    if low in (["percent"], ["per", "cent"], ["percentage"], ["pct"]):
-        return Op("percent", (value,))
-    while low and low[0] in AMOUNTS:
-        value = Op("mul", (value, number(AMOUNTS[low[0]])))
-        words, low = words[1:], low[1:]
-    if low and low[0] == "of":
-        words, low = words[1:], low[1:]
-    if not words:
-        return value
-    if len(words) > 6 or any(word in _FORBIDDEN for word in low):
-        raise Unreadable(f"the words {' '.join(words)!r} behind an expression")
-    return Op(f"unit:{' '.join(words)}", (value,))

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from papo.verifiers.numeric import Evaluator, Undefined, Values, agree
-from papo.verifiers.syntax import Node, Num, Op, TooLarge, symbols_of, walk
+from papo.verifiers.functions import Undefined
+from papo.verifiers.numeric import Evaluator, Values, agree
+from papo.verifiers.syntax import Node, Num, Op, Sym, TooLarge, symbols_of, walk
 
 ENOUGH = 5
 """Points at which both sides have a value that are asked for."""
@@ -95,13 +96,24 @@ def whole_symbols(node: Node) -> frozenset[str]:
     for part in walk(node):
         if not isinstance(part, Op):
             continue
-        if part.kind in ("fact", "binom", "floor", "ceil"):
+        if part.kind in ("fact", "binom") or (part.kind in ("floor", "ceil") and _may_be_broken(part)):
             found |= frozenset[str]().union(*map(symbols_of, part.args))
         elif part.kind in ("sum", "prod"):
             found |= symbols_of(part.args[0]) | symbols_of(part.args[1])
         elif part.kind == "pow" and isinstance(part.args[0], Num) and part.args[0].value < 0:
             found |= symbols_of(part.args[1])
     return found
+
+
+def _may_be_broken(rounded: Op) -> bool:
+    """Whether what is rounded is no whole number for all whole symbols: ⌊n/2⌋, not ⌊x⌋."""
+    whole = (
+        isinstance(part, Sym)
+        or (isinstance(part, Num) and part.value.denominator == 1 and part.value >= 0)
+        or (isinstance(part, Op) and part.head in ("add", "mul", "pow"))
+        for part in walk(rounded.args[0])
+    )
+    return not all(whole)
 
 
 def has_imaginary(*nodes: Node) -> bool:

@@ -13,14 +13,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from papo.verifiers.rules import Rules
 
+Worker = subprocess.Popen[bytes]
 ReplyStatus = Literal["ok", "unscorable", "timeout", "error"]
 WALL_SECONDS = 120.0
 """The wall clock's part of the limit, for a worker that is stopped or starved: undefined as well."""
@@ -41,74 +40,54 @@ class WorkerPool:
     """At most `size` workers, each with `cpu_seconds` for a pair."""
 
     def __init__(self, size: int, *, cpu_seconds: float, wall_seconds: float = WALL_SECONDS) -> None:
-        self._size = size
         self._cpu_seconds = cpu_seconds
         self._wall_seconds = wall_seconds
-        self._changed = threading.Condition()
-        self._idle: list[subprocess.Popen[bytes]] = []
-        self._busy = 0
-        self._alone = False
+        self._slots = threading.BoundedSemaphore(size)
+        self._alone = threading.Lock()
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
 
     def ask(self, reference: str, answer: str, rules: Rules) -> Reply:
         """Decide a pair. Never raises for what the texts are."""
         request = json.dumps({"reference": reference, "answer": answer, "rules": asdict(rules)}).encode() + b"\n"
-        with self._slot(alone=False):
-            found = self._attempt(request)
+        with self._slots:
+            found = self._attempt(request, self._worker())
         if found is None:
-            with self._slot(alone=True):
-                found = self._attempt(request)
+            # Alone: in a fresh process, one at a time, and in nobody's way.
+            with self._alone:
+                found = self._attempt(request, self._started())
         reason = f"undecided after {self._cpu_seconds:g} CPU seconds, twice"
         return found or Reply(same=None, canonical=None, reason=reason, status="timeout")
 
     def rest(self) -> None:
         """End the workers that have nothing to do; the next pair starts new ones."""
-        with self._changed:
+        with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
             _end(worker)
 
-    @contextmanager
-    def _slot(self, *, alone: bool) -> Generator[None]:
-        with self._changed:
-            if alone:
-                self._changed.wait_for(lambda: not self._alone)
-                self._alone = True
-                self._changed.wait_for(lambda: self._busy == 0)
-            else:
-                self._changed.wait_for(lambda: not self._alone and self._busy < self._size)
-            self._busy += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._busy -= 1
-                self._alone = self._alone and not alone
-                self._changed.notify_all()
-
-    def _attempt(self, request: bytes) -> Reply | None:
+    def _attempt(self, request: bytes, worker: Worker) -> Reply | None:
         """A worker's reply; None where it ended or stayed silent, and is gone."""
-        worker = self._worker()
         try:
             line = _exchange(worker, request, time.monotonic() + self._wall_seconds)
         except BaseException:
             _end(worker)
             raise
-        if line is None:
+        reply = None if line is None else Reply(**json.loads(line))
+        if reply is None or reply.status == "timeout":
             _end(worker)
             return None
-        found: dict[str, Any] = json.loads(line)
-        reply = Reply(**found)
-        if reply.status == "timeout":
-            _end(worker)
-            return None
-        with self._changed:
+        with self._lock:
             self._idle.append(worker)
         return reply
 
-    def _worker(self) -> subprocess.Popen[bytes]:
-        with self._changed:
+    def _worker(self) -> Worker:
+        with self._lock:
             if self._idle:
                 return self._idle.pop()
+        return self._started()
+
+    def _started(self) -> Worker:
         path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
         return subprocess.Popen(
             [sys.executable, "-m", "papo.verifiers.worker", str(self._cpu_seconds), str(MEMORY_BYTES)],
@@ -120,7 +99,7 @@ class WorkerPool:
         )
 
 
-def _exchange(worker: subprocess.Popen[bytes], request: bytes, deadline: float) -> bytes | None:
+def _exchange(worker: Worker, request: bytes, deadline: float) -> bytes | None:
     """Send one line, receive one line; None where the worker ends or the deadline passes first."""
     if worker.stdin is None or worker.stdout is None:
         return None
@@ -143,7 +122,7 @@ def _exchange(worker: subprocess.Popen[bytes], request: bytes, deadline: float) 
     return received
 
 
-def _end(worker: subprocess.Popen[bytes]) -> None:
+def _end(worker: Worker) -> None:
     worker.kill()
     for stream in (worker.stdin, worker.stdout):
         if stream is not None:

@@ -1,5 +1,6 @@
 """Numbers with a unit or a percent sign, apart and converted; constants of integration and their names."""
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -7,6 +8,7 @@ from papo.verifiers.exact import fold
 from papo.verifiers.syntax import Node, Num, Op, Sym, is_container, number, symbols_of
 from papo.verifiers.units import is_letter_unit, measure
 
+_CONSTANT = re.compile(r"[A-DK](?:_?\d)?|c_?\d")
 _PER_DEGREE = Op("mul", (Num(Fraction(1, 180)), Sym("pi")))
 
 
@@ -44,13 +46,13 @@ def times(value: Node, factor: Fraction) -> Node:
 
 
 def free_constants(node: Node) -> frozenset[str]:
-    """Symbols that are mostly constants of integration: C, K, A, B, D, c_1 …"""
-    return frozenset(name for name in symbols_of(node) if name[0] in "ABCDKck" and not name[1:].strip("_0123456789'"))
+    """Symbols that are mostly constants of integration: C, K, A, B, D, C_1, c_2 …"""
+    return frozenset(name for name in symbols_of(node) if _CONSTANT.fullmatch(name))
 
 
 def is_integration(names: Sequence[str]) -> bool:
     """Whether one of these constants is the one that solutions are written with."""
-    return any(name[0] in "CKc" for name in names)
+    return any(name[0] in "CcK" for name in names)
 
 
 def renamed(node: Node, names: dict[str, str]) -> Node:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from papo.verifiers.exact import fold
+from papo.verifiers.joining import several
 from papo.verifiers.parsing import parse
 from papo.verifiers.regions import (
     INFINITY,
@@ -23,7 +24,7 @@ from papo.verifiers.regions import (
     region,
 )
 from papo.verifiers.regions import without as region_without
-from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, is_container, shown, symbols_of, walk
+from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, is_container, symbols_of, walk
 from papo.verifiers.units import is_known
 
 _EMPTY = Op("set", ())
@@ -68,10 +69,6 @@ def _refuse_containers(tree: Op) -> None:
             if part.kind == "unit" and part.parameter == "degree":
                 continue
             raise Unreadable(f"{part.kind} inside an expression")
-
-
-def _refused(what: str) -> Node:
-    raise Unreadable(what)
 
 
 def _plus_minus(tree: Op) -> Node:
@@ -132,15 +129,20 @@ def _difference(tree: Op) -> Node:
 
 def _relation(tree: Op) -> Node:
     signs = tree.parameter.split()
-    if set(signs) == {"∈"} and len(signs) == 1:
-        return classify(tree.args[1])
+    if signs == ["∈"]:
+        name = label_of(tree.args[0])
+        found = classify(tree.args[1])
+        return found if name is None else Op(f"assign:{name}", (found,))
     if set(signs) <= {"=", "≈"}:
         return _equality(signs, tree.args)
     if any(map(is_container, tree.args)):
         raise Unreadable("a relation between things that are no numbers")
     sides = list(map(fold, tree.args))
     found = from_relation(signs, sides)
-    return found if found is not None else Op(tree.head, tuple(sides))
+    if found is None:
+        return Op(tree.head, tuple(sides))
+    name = next(side.name for side in sides if isinstance(side, Sym) and symbols_of(side))
+    return Op(f"assign:{name}", (found,))
 
 
 def _equality(signs: list[str], sides: tuple[Node, ...]) -> Node:
@@ -178,28 +180,8 @@ def label_of(side: Node) -> str | None:
     return None
 
 
-def _several(tree: Op) -> Node:
-    """Items joined by commas, `and`, `or`: several values, one system of assignments, or a union of regions."""
-    items = [classify(part) for part in tree.args]
-    if tree.head in ("or", "and") and all(isinstance(item, Op) and item.head == "region" for item in items):
-        found = [as_region(item) for item in items]
-        if tree.head == "or":
-            return region(*(piece for item in found for piece in item.args if isinstance(piece, Op)))
-        return intersection(found[0], found[1]) if len(found) == 2 else _refused("more than two conditions")
-    names = [item.parameter if isinstance(item, Op) and item.kind == "assign" else None for item in items]
-    distinct = [name for name in dict.fromkeys(names) if name is not None]
-    if len(distinct) > 1:
-        if None in names or len(distinct) != len(names) or tree.head == "or":
-            raise Unreadable("several unknowns that do not make one system")
-        return Op("system", tuple(sorted(items, key=shown)))
-    if distinct and names[0] is None:
-        raise Unreadable("a value before an assignment")
-    values: list[Node] = []
-    for item, name in zip(items, names, strict=True):
-        value = item.args[0] if isinstance(item, Op) and name is not None else item
-        values += value.args if isinstance(value, Op) and value.head == "several" else (value,)
-    found = Op("several", tuple(values))
-    return Op(f"assign:{distinct[0]}", (found,)) if distinct else found
+def _joined(tree: Op) -> Node:
+    return several(tree.head, [classify(part) for part in tree.args])
 
 
 def _unit(tree: Op) -> Node:
@@ -239,6 +221,6 @@ def _kept(tree: Op) -> Node:
 _KINDS: dict[str, Callable[[Op], Node]] = {
     "tuple": _tuple, "vector": _kept, "set": _set,
     "interval": _interval, "cup": _union, "cap": _intersection, "minus": _difference, "rel": _relation,
-    "list": _several, "or": _several, "and": _several, "unit": _unit, "text": _text, "percent": _percent,
+    "list": _joined, "or": _joined, "and": _joined, "unit": _unit, "text": _text, "percent": _percent,
     "matrix": _kept, "ratio": _kept, "clock": _kept, "based": _kept, "pmod": _kept,
 }  # fmt: skip

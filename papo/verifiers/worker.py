@@ -44,8 +44,8 @@ def _reply(request: dict[str, Any], engine: Engines) -> dict[str, Any]:
         found = decide(request["reference"], request["answer"], rules=Rules(**request["rules"]), engine=engine)
     except Unreadable as unreadable:
         return {"same": None, "canonical": None, "reason": str(unreadable), "status": "unscorable"}
-    except (MemoryError, RecursionError) as error:
-        return {"same": None, "canonical": None, "reason": type(error).__name__, "status": "timeout"}
+    except MemoryError:
+        return {"same": None, "canonical": None, "reason": "out of memory", "status": "timeout"}
     except Exception as error:
         # A fault of an engine is a fact about this pair; the worker goes on with the next.
         return {"same": None, "canonical": None, "reason": f"{type(error).__name__}: {error}", "status": "error"}

@@ -135,7 +135,7 @@ def test_nothing_about_a_faulty_field_is_derived_from_its_stand_in(tmp_path: Pat
         ),
         ({"data": {"train": {"kind": "file"}}}, "data.train.path is missing"),
         ({"data": {}}, "data.train is missing: give it a section with kind: file or chains or huggingface or mixture."),
-        ({"reward": {}}, "reward.outcome is missing: give it a section with kind: answer_match or math_answer."),
+        ({"reward": {}}, "reward.outcome is missing: give it a section with kind: answer_match or "),
         (
             {"algorithm": {"advantage": {"lambda_process": -1}}},
             "algorithm.advantage does not fit together: lambda_process",

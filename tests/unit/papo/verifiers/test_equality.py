@@ -99,6 +99,28 @@ DIFFERENT = [
     ("1.5", "1,5"), (r"\frac{1}{2}\ln|x|+C", r"\frac{1}{2}\ln|x|"), ("11:00", "11"),
 ]  # fmt: skip
 
+MISLEADING = [
+    ("7", "7 or more"), ("7", "7 is wrong"), ("7", "7 + 1"), ("7", "5 = 7"), ("7", "x = 5 = 7"), ("7", "6, 7"),
+    ("7", "7!"), ("7", "7.0001"), ("7", "7_8"), ("7", "7 \\pmod{9}"), ("7", "7\\ldots"), ("7", "7:1:1"),
+    ("7", "7 < 8"), ("7", "|x| = 7"), ("2C", "2K"), ("C", "K"), ("xC", "xA + 1"), ("\\lfloor x \\rfloor", "x"),
+    ("\\lfloor x \\rfloor", "\\lceil x \\rceil"), ("x", "\\sqrt{x^2}"), ("\\ln x^2", "2 \\ln x"), ("x>3", "y>3"),
+    ("x=5", "y=5"), ("y=2x", "y=x/2"), ("A", "A: 12, B: 13"), ("A", "(A)(B)"), ("A", "A and B"), ("A", "(A), (B)"),
+    ("12", "1 2"), ("12", "1,2"), ("0.25", "25"), ("0.25", "0.25\\%"), ("(1,2)", "1,2"), ("1,2", "(1,2)"),
+    ("1,1,2", "1,2"), ("(1,2,3)", "\\{1,2,3\\}"), ("[2,5]", "2<x<5"), ("x<3", "x>3"), ("e", "2.718281828459045"),
+    ("\\frac{355}{113}", "\\pi"), ("2^{1000}+\\sqrt{2}", "2^{1000}+\\sqrt{3}"), ("e^{-1000}", "e^{-1001}"),
+    ("e^{\\pi\\sqrt{163}}", "262537412640768744"), ("\\frac{1}{1999!}", "\\frac{1}{2000!}"),
+    ("2^{20000}", "2^{20001}"), ("9^{9^{9}}", "9^{9^{8}}"), ("\\sin 1", "\\sin 1^\\circ"), ("x^2+1", "x^2+1.0000001"),
+    ("5 kg", "5 g"), ("5 kg", "5 m"), ("5\\text{ cm}", "5\\text{ cm}^2"), ("\\$5", "5 euros"),
+    ("5 hours", "5 minutes"), ("30^\\circ", "\\frac{\\pi}{3}"), ("11:00", "11:30"), ("3:4", "4:3"),
+    ("Tuesday", "Tuesday or Monday"), ("\\text{even}", "not even"), ("y=x^2", "y^2=x"),
+    ("x^2+y^2=1", "x^2+y^2\\le 1"), ("x+y<1", "x+y>1"), ("x+y<1", "-x-y<-1"), ("x=1,y=2", "x=1,y=3"),
+    ("x=1,y=2", "x=1"), ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "(1,2,3,4)"),
+    ("\\frac{22}{7} \\approx 3.14", "5"), ("3", "\\frac{22}{7} \\approx 3.14"), ("3.14", "3.14 = \\pi"),
+    ("\\emptyset", "0"), ("\\emptyset", "\\{0\\}"), ("(-\\infty,\\infty)", "x \\ne 0"), ("[0,1)\\cup(1,2]", "[0,2]"),
+    ("\\mathbb{R}", "\\mathbb{Z}"), ("ab", "a+b"), ("12", "12 million"), ("5 \\text{ cm}", "5 \\text{ apples}"),
+    ("x_1", "x_2"), ("x_1", "x"), ("f(x)=2x", "g(x)=2x"), ("1.5", "1,5"), ("15", "1.5"),
+]  # fmt: skip
+
 
 def same(reference: str, answer: str, rules: Rules = EXACT) -> bool:
     assert check_reference(reference) is None
@@ -110,12 +132,12 @@ def test_the_same(reference: str, answer: str) -> None:
     assert same(reference, answer)
 
 
-@pytest.mark.parametrize(("reference", "answer"), DIFFERENT)
+@pytest.mark.parametrize(("reference", "answer"), DIFFERENT + MISLEADING)
 def test_different(reference: str, answer: str) -> None:
     assert not same(reference, answer)
 
 
-@pytest.mark.parametrize("reference", dict.fromkeys(reference for reference, _ in SAME + DIFFERENT))
+@pytest.mark.parametrize("reference", dict.fromkeys(reference for reference, _ in SAME + DIFFERENT + MISLEADING))
 def test_every_reference_is_itself(reference: str) -> None:
     """BUG-061."""
     assert same(reference, reference)

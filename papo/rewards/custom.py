@@ -1,0 +1,96 @@
+"""An outcome reward of one's own: a function by its import path or file, tried before a run starts."""
+
+import importlib
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, field
+from functools import lru_cache
+from hashlib import sha256
+from inspect import getsourcefile
+from math import isfinite
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from papo.rewards.verdict import Verdict
+from papo.values import value
+
+Setting = bool | int | float | str
+SAMPLE_COMPLETION, SAMPLE_REFERENCE = "<think>1+1=2</think>The answer is \\boxed{2}.", "2"
+"""What a custom reward is tried on."""
+
+
+@value
+class CustomReward:
+    """What `target` returns for a completion: a number, true or false, None (undecided) or a whole Verdict.
+
+    It is called as target(completion, reference_answer=…, finish_reason=…, **settings), from several threads at once. A
+    row on which it raises has status `error` and no reward.
+    """
+
+    kind: Literal["custom"] = "custom"
+    target: str
+    """`package.module:function`, or `path/to/file.py:function` from the working folder."""
+    settings: dict[str, Setting] = field(default_factory=dict[str, Setting])
+    """Further arguments, by name."""
+    correct_from: float = 1.0
+    """Rewards from here on count as correct."""
+
+    @property
+    def version(self) -> str:
+        """The settings and the hash of the file that the function is in: edited code is another reward."""
+        source = getsourcefile(load(self.target))
+        code = sha256(Path(source).read_bytes()).hexdigest() if source else "none"
+        return f"custom/1 {json.dumps(asdict(self), sort_keys=True)} sha256={code}"
+
+    def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
+        """Judge one completion. Raises what the function raises, and TypeError for a result that is no reward."""
+        found = load(self.target)(
+            completion, reference_answer=reference_answer, finish_reason=finish_reason, **self.settings
+        )
+        if isinstance(found, Verdict):
+            return found
+        if found is None:
+            return Verdict(accuracy=None, correct=None, status="unscorable", reason="the reward is None")
+        if not isinstance(found, bool | int | float) or not isfinite(found):
+            raise TypeError(
+                f"{self.target} returned {found!r:.80}: return a finite number, a boolean, None or a Verdict"
+            )
+        return Verdict(accuracy=float(found), correct=float(found) >= self.correct_from, status="ok")
+
+    def self_test(self) -> str | None:
+        """Why this reward cannot be used; None if it can: it loads and judges a sample. A run asks before it starts."""
+        try:
+            self(SAMPLE_COMPLETION, reference_answer=SAMPLE_REFERENCE, finish_reason="stop")
+            return None if self.version else "it has no version"
+        except Exception as error:
+            return f"{self.target} fails on a sample completion ({type(error).__name__}: {error})"
+
+
+@lru_cache(maxsize=32)
+def load(target: str) -> Callable[..., Any]:
+    """The function of a target. Raises ValueError, or what importing it raises."""
+    place, colon, name = target.rpartition(":")
+    if not (place and colon and name):
+        raise ValueError(f"{target!r} is no target: write package.module:function or path/to/file.py:function")
+    module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ValueError(f"{place} has no function {name!r}")
+    return found
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist (looked for from {Path.cwd()})")
+    name = f"papo_custom_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickles look the module of a class up by its name.
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

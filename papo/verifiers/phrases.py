@@ -1,0 +1,32 @@
+"""Words around a value: those that say nothing, those that make it another value, and units."""
+
+from papo.verifiers.syntax import Node, Op, Unreadable, number, words
+from papo.verifiers.units import AMOUNTS
+
+_LONGEST_UNIT = 5
+NEUTRAL_WORDS = words(
+    "the a an answer is are final value values total result so therefore thus about approximately roughly exactly"
+    " equals equal to of it be solution solutions 答案 答案是 结果 结果是 结果为 为 是 所以 因此 约 大约 共 一共 总共"
+)
+"""Words that may stand before an answer without changing it."""
+_FORBIDDEN = words(
+    "not more less than least most if when where for mod unless except either neither nor minus plus times divided"
+    " half other others between from until with without only modulo remainder r negative positive some many few or and"
+    " is are was wrong incorrect maybe possibly perhaps no never but hopefully guess unknown"
+)
+"""Words that are no unit: behind a number they change what it says."""
+
+
+def measured(value: Node, behind: list[str]) -> Node:
+    """A value with the words behind it. Raises Unreadable where they are more than an amount and a unit."""
+    low = [word.lower() for word in behind]
+    if low in (["percent"], ["per", "cent"], ["percentage"], ["pct"]):
+        return Op("percent", (value,))
+    while low and low[0] in AMOUNTS:
+        value = Op("mul", (value, number(AMOUNTS[low[0]])))
+        behind, low = behind[1:], low[1:]
+    if low and low[0] == "of":
+        behind, low = behind[1:], low[1:]
+    if len(low) > _LONGEST_UNIT or any(word in _FORBIDDEN for word in low):
+        raise Unreadable(f"the words {' '.join(behind)!r} behind an expression")
+    return Op(f"unit:{' '.join(behind)}", (value,)) if behind else value
