@@ -67,6 +67,10 @@ class EngineDied(EngineError):
     pass
 
 
+class OutOfMemory(EngineDied):
+    """The engine ended because memory ran out; at its next start it takes fewer rows at once."""
+
+
 class GeneratorDied(EngineError):
     pass
 

@@ -64,6 +64,8 @@ class UpdateStats:
     """(Σ r)² / (n·Σ r²): the share of the tokens that importance weights leave; 1 = sampler and trainer agree."""
     clamped_log_ratios: int
     """Training tokens whose log-ratio was beyond log_ratio_clamp."""
+    micro_batch_size: int | None
+    """Rows of a micro-batch, after it was halved because memory ran out; None where memory was enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

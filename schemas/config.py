@@ -85,7 +85,12 @@ class EngineConfig(Section):
     zero_stage: Annotated[Literal[0, 1, 2, 3], OPERATIONAL] = 0
     """DeepSpeed's partitioning of optimizer state (1), gradients (2) and parameters (3)."""
     micro_batch_size: Annotated[int, OPERATIONAL] = Field(default=64, ge=1)
-    """Rows in one forward and backward; lower it when memory runs out."""
+    """Rows in one forward and backward; halved by itself when memory runs out."""
+    activation_checkpointing: Annotated[bool, OPERATIONAL] = False
+    """Compute the activations of each block again in the backward pass: the same gradient in less memory, for a third
+    more time."""
+    offload_optimizer: Annotated[bool, OPERATIONAL] = False
+    """Keep masters and moments in the machine's memory and step there; needs zero_stage 1 or more."""
 
     @property
     def sums(self) -> dict[str, int]:
@@ -191,6 +196,8 @@ class RunConfig(Section):
             threads=engine.threads,
             zero_stage=engine.zero_stage,
             micro_batch_size=engine.micro_batch_size,
+            activation_checkpointing=engine.activation_checkpointing,
+            offload_optimizer=engine.offload_optimizer,
             trust_remote_code=self.model.trust_remote_code,
             lora=self.model.lora,
             optimizer=self.optimizer,

@@ -34,6 +34,7 @@ def cross_faults(config: RunConfig) -> list[Fault]:
         *_length_faults(config),
         *_model_faults(config),
         *_server_faults(config),
+        *_engine_faults(config),
         *reward_faults(config),
     ]
 
@@ -65,6 +66,13 @@ def _sampling_faults(config: RunConfig) -> list[Fault]:
         )
         found.append(Fault(("sampling", "temperature"), text))
     return found
+
+
+def _engine_faults(config: RunConfig) -> list[Fault]:
+    if not config.engine.offload_optimizer or config.engine.zero_stage:
+        return []
+    text = "is set, but engine.zero_stage is 0, which keeps the optimizer with the weights. Use zero_stage 1 or more."
+    return [Fault(("engine", "offload_optimizer"), text, (("engine", "zero_stage"),))]
 
 
 def _algorithm_faults(config: RunConfig) -> list[Fault]:

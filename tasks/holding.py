@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from papo.engines.protocol import Engine, Open
-from papo.errors import DiskFull, EngineDied, EngineError, InexactReplay
+from papo.errors import DiskFull, EngineDied, EngineError, InexactReplay, OutOfMemory
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
 from tasks.replay import recorded, replay
@@ -30,15 +30,22 @@ class StateChanged(Exception):
 
 def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
     """`work` on an engine that holds `state`. An engine that dies is started again and brought back, once."""
-    for attempt in range(1, ATTEMPTS + 1):
+    attempt = 1
+    while True:
         try:
             hold(run, state)
             return work(run.engine)
+        except OutOfMemory as error:
+            # Not counted: it comes to an end, as each time micro-batches are half as large.
+            run.journal.event("out_of_memory", reason=str(error))
+            run.reporter.message(f"Memory ran out ({error}); starting the engine again.")
+            restart(run)
         except EngineDied as error:
             run.journal.event("engine_died", attempt=attempt, reason=str(error))
             if attempt == ATTEMPTS:
                 raise
             run.reporter.message(f"The engine died ({error}); starting it again from the newest checkpoint.")
+            attempt += 1
             restart(run)
         except EngineError as error:
             if run.disk.free() >= SPARE:
@@ -48,7 +55,6 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
                 f"No space is left where the run is, and the engine could not write ({error}). Everything published so "
                 "far is safe: free some space, then resume the run."
             ) from error
-    raise AssertionError("unreachable")
 
 
 def using_reference(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:

@@ -57,6 +57,7 @@ def update(
         )
         found = run.store.record_update(made)
         _watch_gap(run, iteration, made, limit=config.gap_alarm)
+        _note_shrinking(run, iteration, made.stats.get("micro_batch_size"))
     run.pending = found
     return found
 
@@ -73,6 +74,15 @@ def _watch_gap(run: Run, iteration: int, made: Updated, *, limit: float | None) 
         f"above gap_alarm {limit:g}. Look at the synced events in events.jsonl, at dtype and temperature; "
         "algorithm.rollout_correction weighs such tokens down."
     )
+
+
+def _note_shrinking(run: Run, iteration: int, rows: float | int | bool | None) -> None:
+    if rows is not None:
+        run.journal.event("out_of_memory", iteration=iteration, micro_batch_size=rows)
+        run.reporter.message(
+            f"Memory ran out in the update of iteration {iteration}, which went on with micro-batches of {rows} rows. "
+            f"Set engine.micro_batch_size={rows} to begin with them."
+        )
 
 
 def _finite(number: float | int | bool) -> float | int | bool | None:

@@ -6,6 +6,7 @@ along.
 
 import time
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from papo.engines.protocol import (
     Update,
     UpdateResult,
 )
-from papo.errors import EngineDied, EngineError
+from papo.errors import EngineDied, EngineError, OutOfMemory
 
 STRAGGLER_SECONDS = 60.0
 """How long the other ranks may take to end a verb after one of them has failed; they may wait for it for ever."""
@@ -156,8 +157,22 @@ class EngineHost:
             self._discard()
             raise
         if isinstance(outcome, Failure):
+            if outcome.error == OutOfMemory.__name__:
+                raise self._shrunk(outcome.message)
             raise getattr(errors, outcome.error, EngineError)(outcome.message)
         return from_json(answer_type, outcome.value)
+
+    def _shrunk(self, message: str) -> EngineError:
+        """The ranks are in different places of a gradient, so all end; the next start has smaller micro-batches."""
+        size = self.settings.micro_batch_size
+        self._discard()
+        if size == 1:
+            return EngineError(
+                f"{message}\nA single row does not fit into memory: set engine.activation_checkpointing, raise"
+                " engine.zero_stage or engine.ranks, or lower sampling.max_completion_length."
+            )
+        self.settings = replace(self.settings, micro_batch_size=size // 2)
+        return OutOfMemory(f"{message}\nFrom the next start on, micro-batches have {size // 2} rows instead of {size}.")
 
     def _collect(self, group: RankGroup, progress: Progress | None, limit: float | None) -> Answer | Failure:
         """Rank 0's answer once every rank has ended the verb, or the first failure on any rank."""
@@ -181,6 +196,8 @@ class EngineHost:
                     answer = message
                 elif isinstance(message, Failure) and failed is None:
                     failed, deadline = message, time.monotonic() + STRAGGLER_SECONDS
+                    # All are started again then; the others may wait for this rank's part of the gradient for ever.
+                    running = 0 if message.error == OutOfMemory.__name__ else running
         if failed is not None:
             return failed
         assert answer is not None  # rank 0 has ended without a failure

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from papo.engines import adapter, checkpoint, distributed, models
+from papo.engines import adapter, checkpoint, distributed, memory, models
 from papo.engines.deepspeed_engine import initialized
 from papo.engines.fingerprint import sorted_sha256, tensors_sha256
 from papo.engines.models import LoadedModel
@@ -34,13 +34,16 @@ class Learner:
         self.device = device
         self.optimizer_steps = 0
         """Steps applied; those that were skipped do not count."""
+        self.micro_batch_size = settings.micro_batch_size
+        """Rows in one forward and backward."""
+        self._settings = settings
         self._stage = settings.zero_stage
         self._ranks = settings.ranks
-        self._lora = settings.lora
+        if settings.activation_checkpointing:
+            memory.recompute_activations(model.module)
         model.module.to(device)
         self.engine, self._optimizer = initialized(model.module, settings, device)
         self._parts = Parts(self.engine, stage=self._stage, device=device)
-        self._has_masters = settings.dtype != "float32"
         # Dropout stays off: with it, equal weights would not have ratio 1.
         self.engine.eval()
 
@@ -71,6 +74,22 @@ class Learner:
         self.optimizer_steps += 1
         return norm, True
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether micro-batches have as many rows as the settings say."""
+        return self.micro_batch_size == self._settings.micro_batch_size
+
+    @property
+    def can_shrink(self) -> bool:
+        """Whether half a gradient can be dropped: ranks and ZeRO stages have parts of it on their way to others."""
+        return self._ranks == 1 and self._stage == 0 and self.micro_batch_size > 1
+
+    def shrink(self) -> None:
+        """Drop what was gathered, and take half as many rows from now on."""
+        self._drop_gradients()
+        memory.free()
+        self.micro_batch_size //= 2
+
     def fingerprint(self) -> Fingerprint:
         """Hashes of what is held now: parameters and buffers, and the optimizer's masters and moments apart.
 
@@ -97,17 +116,16 @@ class Learner:
         self.optimizer_steps = card["optimizer_steps"]
 
     def export(self, folder: Path) -> None:
-        """Write the weights, an adapter merged into them, as a Hugging Face folder with the tokenizer and decoding
-        defaults that they came with."""
+        """Write the weights, an adapter merged into them, as a Hugging Face folder with their tokenizer."""
         whole = self._stage < 3 and not adapter.is_on(self.engine.module)
         state = None if whole else self._merged()
         distributed.first_does(lambda: models.write(self.engine.module, self.model, folder, state=state))
 
     def export_adapter(self, folder: Path) -> None:
         """Write the adapter alone, as peft loads it. Raises EngineError where there is none."""
-        if self._lora is None or not adapter.is_on(self.engine.module):
+        lora = self._settings.lora
+        if lora is None or not adapter.is_on(self.engine.module):
             raise EngineError("the policy has no adapter: it is trained whole. Export it without --adapter.")
-        lora = self._lora
         state = {name: self._parts.master(parameter).cpu() for name, parameter in self._parts.parameters.items()}
         base = getattr(self.engine.module.config, "_name_or_path", "")
         distributed.first_does(lambda: adapter.write(state, lora, folder, base=base))
@@ -189,7 +207,7 @@ class Learner:
             if self._parts.has_moments(parameter):
                 for key in MOMENTS:
                     yield f"{name}/{key}", self._parts.moment(parameter, key)
-            if self._has_masters:
+            if self._settings.dtype != "float32":
                 yield f"{name}/master", self._parts.master(parameter)
             if self._parts.has_moments(parameter):
                 yield f"{name}/step", self._parts.steps(parameter)

@@ -94,6 +94,8 @@ class EngineSettings:
     threads: int = 1
     zero_stage: ZeroStage = 0
     micro_batch_size: int = 64
+    activation_checkpointing: bool = False
+    offload_optimizer: bool = False
     trust_remote_code: bool = False
     lora: LoraSettings | None = None
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)

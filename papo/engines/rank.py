@@ -18,9 +18,11 @@ from typing import Any
 from papo import errors
 from papo.engines.messages import VERBS, Answer, Channel, Command, Failure, Tick, from_json, to_json
 from papo.engines.protocol import EngineSettings
-from papo.errors import EngineError, PapoError
+from papo.errors import EngineError, OutOfMemory, PapoError
 
 PR_SET_PDEATHSIG = 1
+IN_MICRO_BATCHES = ("update", "sft", "logprobs")
+"""Verbs that need less memory with fewer rows in a micro-batch."""
 
 
 def main(arguments: list[str]) -> None:
@@ -72,7 +74,10 @@ def _worker(settings: EngineSettings, channel: Channel) -> Any:
 def _failure(verb: str, error: Exception) -> Failure:
     if isinstance(error, PapoError) and hasattr(errors, type(error).__name__):
         return Failure(error=type(error).__name__, message=str(error))
-    return Failure(error=EngineError.__name__, message=f"{verb} failed with {type(error).__name__}: {error}")
+    # By its name, as torch is not imported here.
+    spent = type(error).__name__ == "OutOfMemoryError" and verb in IN_MICRO_BATCHES
+    kind = OutOfMemory if spent else EngineError
+    return Failure(error=kind.__name__, message=f"{verb} failed with {type(error).__name__}: {error}")
 
 
 def _die_with(owner: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from papo.engines import distributed
 from papo.engines.batching import Example, plan, token_batch
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
+from papo.engines.memory import within_memory
 from papo.engines.protocol import EngineSettings, SftPhase, SftSteps
 from papo.errors import DataError, EngineError, NonFinite
 from papo.losses import row_weights
@@ -39,7 +41,7 @@ def train_supervised(
     losses: list[float] = []
     for step in range(request.first, request.first + request.count):
         batch = [examples[row] for row in batch_rows(request, pools, step)]
-        loss = _accumulate(learner, batch, settings, rank)
+        loss = within_memory(learner, partial(_accumulate, learner, batch, settings, rank))
         norm, applied = learner.step(optimizer, finite=bool(np.isfinite(loss)))
         if not applied:
             raise NonFinite(
@@ -84,12 +86,10 @@ def _pool(styles: Sequence[str], phase: SftPhase) -> list[int]:
     return rows
 
 
-def _accumulate(learner: Learner, batch: Sequence[Example], settings: EngineSettings, rank: int) -> float:
-    """Add the gradient of one step; returns its loss over all ranks."""
+def _accumulate(learner: Learner, batch: Sequence[Example], settings: EngineSettings, rank: int, size: int) -> float:
+    """Add the gradient of one step in micro-batches of `size` rows; returns its loss over all ranks."""
     weights = row_weights(np.array([len(row.completion) for row in batch]), mode="token-mean")
-    batches = plan([row.length for row in batch], micro_batch_size=settings.micro_batch_size, ranks=settings.ranks)[
-        rank
-    ]
+    batches = plan([row.length for row in batch], micro_batch_size=size, ranks=settings.ranks)[rank]
     total = 0.0
     for number, micro in enumerate(batches):
         tokens = token_batch([batch[row] for row in micro.rows], width=micro.width, device=learner.device)

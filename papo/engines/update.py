@@ -11,6 +11,7 @@ from papo.engines import distributed
 from papo.engines.batching import MicroBatch, aligned, plan, token_batch
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
+from papo.engines.memory import within_memory
 from papo.engines.protocol import EngineSettings, Update
 from papo.engines.rows import TrainingRows, training_rows
 from papo.engines.sampler_gap import sampler_figures, sampler_sums
@@ -87,9 +88,18 @@ class _Update:
             constant=algorithm.loss_norm_constant,
             empty_rows=algorithm.empty_rows,
         )
+        sums = within_memory(self.learner, lambda size: self._add_up(chosen, weights, size))
+        if first and not (self.request.off_policy or self.request.algorithm.rollout_correction.bypass_mode):
+            self._check_first_ratio(sums["ratio_deviation_max"])
+        if not self.acts:
+            return Step(sums, 0.0, False)
+        finite = all(np.isfinite(number) for number in sums.values())
+        return Step(sums, *self.learner.step(self.request.optimizer, finite=finite))
+
+    def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
+        """Gather the gradient of one optimizer step in micro-batches of `size` rows; the sums over all ranks."""
         lengths = [self.rows.examples[row].length for row in chosen]
-        size, ranks = self.settings.micro_batch_size, self.settings.ranks
-        batches = plan(lengths, micro_batch_size=size, ranks=ranks)[self.rank]
+        batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks)[self.rank]
         parts: list[dict[str, float]] = []
         for number, batch in enumerate(batches):
             with torch.set_grad_enabled(self.acts):
@@ -98,13 +108,7 @@ class _Update:
                 self.learner.backward(objective.loss, last=number + 1 == len(batches))
             if batch.counted:
                 parts.append({name: float(part) for name, part in objective.sums.items()} | entropy)
-        sums = distributed.total(merge_sums(parts), self.learner.device)
-        if first and not (self.request.off_policy or self.request.algorithm.rollout_correction.bypass_mode):
-            self._check_first_ratio(sums["ratio_deviation_max"])
-        if not self.acts:
-            return Step(sums, 0.0, False)
-        finite = all(np.isfinite(number) for number in sums.values())
-        return Step(sums, *self.learner.step(self.request.optimizer, finite=finite))
+        return distributed.total(merge_sums(parts), self.learner.device)
 
     @property
     def acts(self) -> bool:
@@ -145,6 +149,7 @@ class _Update:
             sampler_gap_max=sums.get("sampler_gap_max"),
             **sampler_figures(sums),
             clamped_log_ratios=int(sums.get("clamped_log_ratios", 0.0)),
+            micro_batch_size=None if self.learner.is_whole else self.learner.micro_batch_size,
         )
 
     def _objective(

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ class Asked:
     settings: tuple[EngineSettings, ...]
     deal: int | None = None
     """One rank computes the micro-batches that this many ranks would have, one after the other."""
+    out_of_memory_at: int | None = None
+    """The micro-batch, counted from 0, whose backward pass runs out of memory."""
     output: str
     """Folder for UPDATE-SETTINGS.safetensors."""
 
@@ -68,7 +70,7 @@ def main(path: str) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from papo.engines import distributed, models, update
+    from papo.engines import adapter, distributed, models, update
     from papo.engines.learner import Learner
 
     asked: Asked = from_json(Asked, json.loads(Path(path).read_text()))
@@ -80,6 +82,15 @@ def main(path: str) -> None:
 
     class Recording(Learner):
         taken: Gradient
+        passes = 0
+
+        def backward(self, *arguments: Any, **named: Any) -> None:
+            super().backward(*arguments, **named)
+            if self.passes == asked.out_of_memory_at:
+                # After a part of the gradient is there: it must be dropped.
+                self.passes += 1
+                raise torch.OutOfMemoryError("planted")
+            self.passes += 1
 
         def step(self, *arguments: Any, **named: Any) -> tuple[float, bool]:
             names = [name for name, parameter in self.engine.module.named_parameters() if parameter.requires_grad]
@@ -93,9 +104,12 @@ def main(path: str) -> None:
         torch.set_num_threads(settings.threads)
         for index, request in enumerate(asked.updates):
             loaded = models.load(Path(asked.model), dtype=torch.float32, trust_remote_code=False)
+            if settings.lora is not None:
+                adapter.add(loaded.module, settings.lora)
             learner = Recording(loaded, settings, device)
-            update.train_policy(learner, request, settings=settings, rank=rank, tick=lambda done, total: None)
+            stats = update.train_policy(learner, request, settings=settings, rank=rank, tick=lambda done, total: None)
             if rank == 0:
+                Path(asked.output, f"{index}-{number}.json").write_text(json.dumps(asdict(stats)))
                 save_file(learner.taken, Path(asked.output) / f"{index}-{number}.safetensors")
             learner.close()
 

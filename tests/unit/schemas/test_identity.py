@@ -28,6 +28,8 @@ NO_IDENTITY = {
     "engine.ranks",
     "engine.zero_stage",
     "engine.micro_batch_size",
+    "engine.activation_checkpointing",
+    "engine.offload_optimizer",
     "evaluation.sound_threshold",
     "checkpoint.every",
     "checkpoint.keep_every",
