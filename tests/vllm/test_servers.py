@@ -52,6 +52,28 @@ def test_the_learners_text_and_ends_are_those_of_its_own_rollouts(opened: Bench)
         assert served[name].to_list() == own[name].to_list()
 
 
+def test_stop_strings_end_served_rows_where_they_end_the_learner_s_own(opened: Bench) -> None:
+    """Both greedily and sampled: the same tokens, cut at the same place, with a log-prob each."""
+    strings = ("=", "</think>", "1\n")
+    for temperature in (0.0, 0.8):
+        plain = opened.sample("plain", temperature=temperature)
+        served = opened.sample("stops", temperature=temperature, stop_strings=strings)
+
+        assert "stop_string" in set(served["finish_reason"])
+        for row, before in zip(served.iter_rows(named=True), plain.iter_rows(named=True), strict=True):
+            count = len(row["token_ids"])
+            assert row["token_ids"] == before["token_ids"][:count]
+            assert len(row["sampler_logprobs"]) == len(row["token_ends"]) == count
+            assert row["completion"].endswith(strings) == (row["finish_reason"] == "stop_string")
+            assert sum(map(row["completion"].count, strings)) == (row["finish_reason"] == "stop_string")
+        assert opened.gap(served, temperature or 1.0) < FLOAT32_GAP
+        if temperature == 0.0:
+            path = opened.folder / "own-stops.parquet"
+            own = support.sample(opened.host, opened.prompts, path, temperature=0.0, stop_strings=strings)
+            for name in ("token_ids", "completion", "token_ends", "finish_reason"):
+                assert served[name].to_list() == own[name].to_list()
+
+
 def test_bug_047_new_weights_answer_after_a_sync(opened: Bench) -> None:
     before = opened.sample("before")
     opened.learn()
