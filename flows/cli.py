@@ -188,6 +188,21 @@ def try_(config: Config, set_: Set = None, models_: Models = Path("models")) -> 
 
 
 @app.command()
+def verify(
+    source: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows of id, reference_answer, completion.")],
+    output: Annotated[Path, typer.Option("--output", help="Where the verdicts go, one a row, in the same order.")],
+    config: Annotated[
+        str | None, typer.Option("--config", help="A run config whose reward judges; default: math_answer.")
+    ] = None,
+    set_: Set = None,
+) -> None:
+    """Judge completions in a file by the same rules as training and evaluation."""
+    with failures():
+        for line in commands.verify(source, output, config=config, overrides=set_ or []):
+            err.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
 def up(runs: Runs = Path("runs")) -> None:
     """Serve the Prefect UI over the runs' own database, until Ctrl-C."""
     with failures():

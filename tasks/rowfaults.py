@@ -7,6 +7,7 @@ from papo.errors import DataError
 from schemas.canonical import canonical_json
 
 ROLES = ("system", "user", "assistant")
+WAY_OUT = "Repair these rows, leave them out (skip, take), or map other columns (columns)."
 SHOWN = 10
 """Rows named for each kind of fault; all are counted."""
 _WHOLE = re.compile(r"-?\d+")
@@ -26,8 +27,9 @@ class Spelled(str):
 class RowFaults:
     """All faults of one source, by kind, each with the places where it was found."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, way_out: str = WAY_OUT) -> None:
         self._source = source
+        self._way_out = way_out
         self._places: dict[str, list[str]] = {}
         self._hints: dict[str, str] = {}
         self._count = 0
@@ -47,10 +49,7 @@ class RowFaults:
             return
         lines = [self._line(fault, places) for fault, places in self._places.items()]
         count = "1 fault" if self._count == 1 else f"{self._count} faults"
-        raise DataError(
-            f"{self._source} has {count}:\n" + "\n".join(lines) + "\n"
-            "Repair these rows, leave them out (skip, take), or map other columns (columns)."
-        )
+        raise DataError(f"{self._source} has {count}:\n" + "\n".join(lines) + f"\n{self._way_out}")
 
     def _line(self, fault: str, places: list[str]) -> str:
         more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""

@@ -14,6 +14,13 @@ _AHEAD = 16
 """Rows in work for each thread: enough to keep all busy, few enough to stream."""
 
 
+@runtime_checkable
+class Judge(Protocol):
+    """An outcome reward."""
+
+    def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """One completion and what it is judged by."""
@@ -21,13 +28,8 @@ class Answered:
     completion: str
     reference_answer: str
     finish_reason: str = "stop"
-
-
-@runtime_checkable
-class Judge(Protocol):
-    """An outcome reward."""
-
-    def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict: ...
+    reward: Judge | None = None
+    """None: the batch's."""
 
 
 def judge_all(reward: Judge, rows: Iterable[Answered], *, threads: int | None = None) -> Iterator[Verdict]:
@@ -53,7 +55,8 @@ def judge_all(reward: Judge, rows: Iterable[Answered], *, threads: int | None = 
 
 def _judged(reward: Judge, row: Answered) -> Verdict:
     try:
-        return reward(row.completion, reference_answer=row.reference_answer, finish_reason=row.finish_reason)
+        judge = row.reward or reward
+        return judge(row.completion, reference_answer=row.reference_answer, finish_reason=row.finish_reason)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
         return Verdict(accuracy=None, correct=None, status="error", reason=reason)

@@ -20,7 +20,7 @@ from papo.rewards.answers import committed, last_answer_tag
 Place = Literal["boxed", "answer_tag", "hashes", "stated", "closing"]
 PLACES: tuple[Place, ...] = ("boxed", "answer_tag", "hashes", "stated", "closing")
 LONGEST_SENTENCE = 600
-_FEW_WORDS = 5
+_FEW_WORDS = 3
 _BOXES = re.compile(r"(\\(?:boxed|fbox)\s*(?:\{|(?=[\w\\.-])))|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"(-?\d[\d,]*(?:\.\d+)?|-?\\[a-zA-Z]+(?:\s*\{[^{}]*\}){0,2}|[A-Za-z])")
 _STATED = re.compile(
@@ -136,7 +136,7 @@ def _sentence_from(text: str, start: int) -> str | None:
 def _closing(text: str) -> str | None:
     """The value that the last sentence ends in, or a short text as a whole."""
     tail = text.rstrip()[-LONGEST_SENTENCE:]
-    sentences = [part for part in _SENTENCE_END.split(tail) if part and part.strip(" *_.$")]
+    sentences = [part for part in _SENTENCE_END.split(tail) if part and part.strip(" *_.$#")]
     if not sentences or "boxed" in sentences[-1] or sentences[-1].rstrip(" *_$").endswith(("?", "？")):
         return None
     sentence = sentences[-1].strip().rstrip(".。!！*").strip()
@@ -147,7 +147,7 @@ def _closing(text: str) -> str | None:
         return _last_formulas(sentence, spans)
     last = _copula(sentence)
     if last is None:
-        short = len(sentences) == 1 and len(text.strip()) <= LONGEST_SENTENCE and len(sentence.split()) < _FEW_WORDS
+        short = len(sentences) == 1 and len(text.strip()) <= LONGEST_SENTENCE and len(sentence.split()) <= _FEW_WORDS
         return sentence if short else None
     if last.group().strip() in ("=", ":"):
         return _equation_around(sentence, last.start())
