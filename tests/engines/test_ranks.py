@@ -1,10 +1,15 @@
 """Two processes on gloo: one gradient, however the rows are dealt."""
 
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from papo.algorithm import PAPO
 from papo.engines.protocol import EngineSettings, Open, Update, ZeroStage
+from papo.errors import EngineDied
 from tests.engines import gradients, support
 from tests.engines.conftest import Bench
 from tests.engines.gradients import Asked, distance
@@ -76,3 +81,38 @@ def test_two_ranks_take_the_same_step_as_one(bench: Bench, tmp_path: Path, stage
     assert skipped.fingerprint == together.fingerprint
     assert skipped.stats["skipped_steps"] == 1
     assert again.fingerprint == after.fingerprint
+
+
+@pytest.mark.slow
+def test_a_rank_killed_in_mid_update_leaves_no_half_applied_step(bench: Bench, tmp_path: Path) -> None:
+    """Killed between two optimizer steps of one update: there is no policy then, and from the checkpoint it is redone
+    to the same bits."""
+    bench.open()
+    path, old = tmp_path / "rollouts.parquet", tmp_path / "old.parquet"
+    frame = support.sample(bench.host, bench.prompts, path)
+    support.write_logprobs(bench.host, bench.prompts, path, old)
+    advantages = support.write_advantages(frame, tmp_path / "advantages.parquet")
+    several = replace(PAPO, ppo_epochs=2, ppo_mini_batch_size=8)
+    request = support.update_request(bench.prompts, path, advantages, algorithm=several, logprobs=(old,))
+    told: list[int] = []
+
+    def kill(done: int, total: int) -> None:
+        told.append(done)
+        os.kill(host.pids[1], signal.SIGKILL)
+
+    host = support.new_host(tmp_path / "two", ranks=2, zero_stage=2)
+    try:
+        host.open(Open(model=str(bench.model)))
+        host.save(str(tmp_path / "checkpoint"))
+        straight = host.update(request)
+        host.open(Open(model=str(bench.model), checkpoint=str(tmp_path / "checkpoint")))
+        with pytest.raises(EngineDied, match="rank 1 of the engine was killed by SIGKILL"):
+            host.update(request, kill)
+        assert (host.held, host.pids) == (None, ())
+        host.start()
+        host.open(Open(model=str(bench.model), checkpoint=str(tmp_path / "checkpoint")))
+        assert host.update(request) == straight
+    finally:
+        host.close()
+    assert told == [1]
+    assert straight.stats["optimizer_steps"] == 4

@@ -123,11 +123,13 @@ class NotFinite(ScriptedEngine):
         )
 
 
-def test_a_streak_of_steps_without_finite_numbers_stops_the_run(tmp_path: Path) -> None:
+def test_bug_104_and_108_a_streak_of_steps_without_finite_numbers_stops_the_run_with_a_hint(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", config_with(iterations=9, stop={"non_finite": 2}))
     reason = bench.run(engine=lambda _: NotFinite(bench.disk))
     assert reason is not None
     assert reason.startswith("non_finite")
+    assert "Lower optimizer.learning_rate or check the rewards" in reason
+    assert config_with().stop.non_finite == 3, "and by default that is before 500 steps of nothing"
     commits = bench.commits
     assert len(commits) == 3
     assert len({commit.state.policy.fingerprint.policy_sha256 for commit in commits}) == 1, (
