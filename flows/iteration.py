@@ -2,8 +2,9 @@
 
 from typing import Any, Protocol
 
-from schemas.records import GENESIS, IterationState
+from schemas.records import GENESIS, Batch, IterationState, Updated
 from tasks.advantage import advantage
+from tasks.batches import enough
 from tasks.checkpoint import checkpoint
 from tasks.checkpoints import checkpoint_due
 from tasks.evaluate import evaluate, evaluation_due, note_evaluation
@@ -11,13 +12,17 @@ from tasks.finish import after_update, finish
 from tasks.generate import generate
 from tasks.genesis import first_state, held_out, prepare
 from tasks.holding import StateChanged, holds
+from tasks.implicit import implicit
 from tasks.logprobs import logprobs
+from tasks.refresh import refresh
 from tasks.run import Run
 from tasks.sample import sample
 from tasks.score import score
 from tasks.stage import Stage
 from tasks.stopping import stop_reason
+from tasks.train_prm import after_training, train_prm
 from tasks.update import update
+from tasks.values import values
 from tasks.verify import verify
 
 
@@ -34,29 +39,56 @@ def genesis(run: Run, call: Call) -> IterationState:
     prompts = call(held_out, at, prepared=prepared)
     state = call(first_state, at)
     evaluations = call(evaluate, at, state=state, held_out=prompts)
-    call(finish, at, after=state, made=[*prepared, *prompts], updated=None, evaluations=evaluations)
+    call(finish, at, after=state, made=[*prepared, *prompts], evaluations=evaluations)
     call(checkpoint, at, state=state)
     return state
 
 
 def iteration(run: Run, state: IterationState, call: Call) -> IterationState:
-    """sample → generate → verify → score → advantage → update → evaluate → commit → checkpoint."""
+    """sample → generate → logprobs → verify → score → advantage → update → evaluate → commit → checkpoint."""
     at = state.iteration
-    prompts = call(sample, at, state=state)
-    rollouts = call(generate, at, state=state, prompts=prompts)
-    outcomes = call(verify, at, state=state, prompts=prompts, rollouts=rollouts)
-    scores = call(score, at, state=state, prompts=prompts, rollouts=rollouts, outcomes=outcomes)
-    old = call(logprobs, at, state=state, prompts=prompts, rollouts=rollouts)
-    credit = call(advantage, at, state=state, rollouts=rollouts, outcomes=outcomes, scores=scores)
-    updated = call(update, at, state=state, prompts=prompts, rollouts=rollouts, logprobs=old, advantages=credit)
-    after = after_update(run, state, updated)
+    state = call(refresh, at, state=state)
+    batch = gather(run, state, call)
+    batch, trained = measure(run, state, batch, call)
+    state = after_training(state, trained)
+    credit = call(advantage, at, state=state, batch=batch)
+    updated = call(update, at, state=state, batch=batch, advantages=credit)
+    after = after_update(run, state, batch, updated)
     held_out_rows = run.held_out if evaluation_due(run, after.iteration) else []
     evaluations = call(evaluate, at, state=after, held_out=held_out_rows)
-    made = [prompts, *rollouts, *outcomes, *scores, *old, credit]
-    call(finish, at, after=after, made=made, updated=updated, evaluations=evaluations)
+    updates = [made for made in (trained, updated) if made is not None]
+    call(finish, at, after=after, made=[*batch.inputs, credit], batch=batch, updates=updates, evaluations=evaluations)
     if checkpoint_due(run, after.iteration):
         call(checkpoint, at, state=after)
     return after
+
+
+def gather(run: Run, state: IterationState, call: Call) -> Batch:
+    """Draw and judge rollouts, in rounds where only groups with a signal are kept."""
+    at, batch = state.iteration, Batch()
+    while not (batch.prompts and enough(run, state, batch)):
+        prompts = call(sample, at, state=state, number=len(batch.prompts))
+        rollouts = call(generate, at, state=state, prompts=prompts)
+        said = call(logprobs, at, state=state, prompts=prompts, rollouts=rollouts)
+        outcomes = call(verify, at, state=state, prompts=prompts, rollouts=rollouts)
+        scores = call(score, at, state=state, prompts=prompts, rollouts=rollouts, outcomes=outcomes, logprobs=said)
+        batch = batch.joined(
+            Batch(prompts=(prompts,), rollouts=rollouts, logprobs=said, outcomes=outcomes, scores=scores)
+        )
+    return batch
+
+
+def measure(run: Run, state: IterationState, batch: Batch, call: Call) -> tuple[Batch, Updated | None]:
+    """The batch with what critic and implicit PRM say of it; the latter is trained before or after it is asked."""
+    at, double = state.iteration, run.configs(state.iteration).algorithm.implicit_prm.prime_forward == "double"
+    values_made = call(values, at, state=state, batch=batch)
+    if double:
+        trained = call(train_prm, at, state=state, batch=batch)
+        scored = call(implicit, at, state=after_training(state, trained), batch=batch)
+    else:
+        scored = call(implicit, at, state=state, batch=batch)
+        trained = call(train_prm, at, state=state, batch=batch)
+    return batch.model_copy(update={"values": tuple(values_made), "implicit": tuple(scored)}), trained
 
 
 def advance(run: Run, state: IterationState | None, call: Call, *, limit: int | None = None) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from papo.metrics import IterationSummary, UpdateStats
+from papo.metrics import BatchFigures, IterationSummary, PrmFigures, PrmStats, UpdateStats
 from schemas.config import RunConfig
 from schemas.section import Role
 from schemas.sft import SftConfig
@@ -89,7 +89,14 @@ def _metrics_page() -> str:
         "",
         "In `metrics.jsonl`, in each commit's summary and in MLflow (`update/` before the names of the update's).",
     ]
-    for title, kind, prefix in (("Iteration", IterationSummary, ""), ("Update", UpdateStats, "update/")):
+    pages: tuple[tuple[str, type, str], ...] = (
+        ("Iteration", IterationSummary, ""),
+        ("Batch", BatchFigures, ""),
+        ("Update", UpdateStats, "update/"),
+        ("Implicit PRM", PrmFigures, ""),
+        ("Its training", PrmStats, "train_prm/"),
+    )
+    for title, kind, prefix in pages:
         docs = field_docs(kind)
         lines += ["", f"## {title}", "", "| metric | |", "|---|---|"]
         lines += [f"| `{prefix}{field.name}` | {_cell(docs.get(field.name, ''))} |" for field in fields(kind)]

@@ -8,6 +8,7 @@ from papo.cautions import cautions
 from papo.losses import (
     EmptyRows,
     FixedKl,
+    ImplicitPrm,
     KlController,
     KlLevel,
     KlType,
@@ -67,6 +68,8 @@ class Algorithm:
     """Weight of the entropy bonus."""
     vf_coef: float = 0.1
     """Weight of the critic's loss (TRL: 0.1); matters with a critic only."""
+    implicit_prm: ImplicitPrm = ImplicitPrm()
+    """How an implicit PRM scores and is trained (PRIME); matters with one only."""
     cliprange_value: float | None = 0.2
     """How far the critic's values may move from the old ones within the loss (TRL: 0.2); null: not clipped."""
     ppo_epochs: int = 1
@@ -105,6 +108,16 @@ class Algorithm:
                 raise ValueError(f"{name} is {bound}: use a positive bound, or null for none.")
         if self.kl_band is not None and not 0 <= self.kl_band[0] < self.kl_band[1]:
             raise ValueError(f"kl_band is {self.kl_band}: give (low, high) with 0 ≤ low < high, or null for none.")
+
+    @property
+    def first_kl_coef(self) -> float:
+        """The coefficient that a controller starts from."""
+        return self.kl_loss_coef if self.use_kl_loss else self.kl_coef
+
+    @property
+    def prm_reference(self) -> bool:
+        """Whether the implicit PRM's reference is a model of its own."""
+        return self.advantage.needs.implicit_prm and self.implicit_prm.prime_reference == "initial"
 
     def _check_kl(self) -> None:
         for switch, coef in (("use_kl_loss", "kl_loss_coef"), ("use_kl_in_reward", "kl_coef")):

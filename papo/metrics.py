@@ -4,7 +4,7 @@ MLflow keys, log lines and the reference page come from these fields. None = the
 row, for instance): no point is logged then, where a 0 would lie.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -66,6 +66,34 @@ class UpdateStats:
     """Training tokens whose log-ratio was beyond log_ratio_clamp."""
     micro_batch_size: int | None
     """Rows of a micro-batch, after it was halved because memory ran out; None where memory was enough."""
+    rejected_ratio: float | None = None
+    """Share of training tokens that rollout_rs or kl_band rejected; None without them."""
+    correction_mean: float | None = None
+    """Mean weight of sampler/trainer correction over training tokens; None where there is none."""
+    value_loss: float | None = None
+    """The critic's loss before vf_coef, mean over its optimizer steps; None without a critic."""
+    value_clip_fraction: float | None = None
+    """Share of training tokens whose value is beyond cliprange_value, so that it gives no gradient."""
+    explained_variance: float | None = None
+    """1 − var(returns − values)/var(returns) before the update: 1 is a perfect critic, 0 one that knows nothing."""
+    critic_grad_norm: float | None = None
+    """Norm of the critic's gradient before clipping, mean over its optimizer steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrmStats:
+    """Training the implicit PRM on the rollouts of one iteration."""
+
+    loss: float
+    """Cross-entropy a row, mean over the optimizer steps."""
+    grad_norm: float
+    """Norm of the gradient before clipping, mean over the optimizer steps."""
+    rows: int
+    """Rollouts with a label."""
+    optimizer_steps: int
+    """Optimizer steps applied."""
+    skipped_steps: int
+    """Optimizer steps not applied because loss or gradient was not finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +190,53 @@ def summarize(rollouts: ScoredRollouts, terms: AdvantageTerms, *, truncated: Mas
         order_violations=_order_violations(rollouts, terms),
         **_group_shares(rollouts, terms),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFigures:
+    """How the batch was drawn, and how far the policy is from its reference."""
+
+    gen_rounds: int | None
+    """Rounds of drawing; None without dynamic sampling or accuracy filter, as the three below."""
+    groups_drawn: int | None
+    """Groups of all rounds."""
+    groups_kept: int | None
+    """Those that are trained on; the iteration's other figures are theirs."""
+    drawn_accuracy: float | None
+    """Share of right rows among all that were drawn: the policy's own, before the filter."""
+    reference_kl: float | None
+    """Mean of old_logprobs − ref_logprobs over all tokens: the KL from the reference, unbiased, in nats a token."""
+    reference_full_kl: float | None
+    """The same exactly, over the whole vocabulary; with kl_band."""
+    kl_coef: float | None
+    """The KL controller's coefficient for the next iteration; None while it is fixed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrmFigures:
+    """How well the implicit PRM tells right from wrong rollouts, as it scored them."""
+
+    prm_dpo_accuracy: float
+    """Share of pairs of a right and a wrong rollout of one group whose summed rewards are in that order; 0.5: none."""
+    prm_accuracy: float | None
+    """Share of rollouts whose summed reward is above 0 just if they are right."""
+
+
+def prm_figures(rollouts: ScoredRollouts) -> dict[str, float | int | bool | None]:
+    """By the definitions of `PrmFigures`."""
+    rewards = rollouts.token_rewards
+    assert rewards is not None, "an implicit PRM gives token rewards"
+    sums = np.array([rewards.row(row).sum() for row in range(rewards.rows)])
+    right, known = rollouts.correct, rollouts.scorable
+    ordered = pairs = 0
+    for members in _members(rollouts):
+        above, below = sums[members & known & right], sums[members & known & ~right]
+        pairs += len(above) * len(below)
+        ordered += int((above[:, None] > below[None, :]).sum())
+    figures = PrmFigures(
+        prm_dpo_accuracy=ordered / pairs if pairs else 0.5, prm_accuracy=_share(((sums > 0) == right)[known])
+    )
+    return dict(asdict(figures))
 
 
 def _members(rollouts: ScoredRollouts) -> list[Mask]:

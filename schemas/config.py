@@ -8,10 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from papo.advantages import FilterAccuracy, FilterGroups
 from papo.algorithm import PAPO, Algorithm
 from papo.engines.protocol import EngineSettings, LoraSettings, OptimizerSettings
 from papo.rewards import FormatReward, OutcomeReward
 from papo.scorers import ProcessScorer
+from papo.segmentation import Segmenter
+from schemas.beside import CriticConfig, ImplicitPrmConfig
 from schemas.canonical import sha256_of
 from schemas.data import DataConfig
 from schemas.generators import EmbeddedGenerator, VllmGenerator
@@ -43,6 +46,10 @@ class SamplingConfig(Section):
     stop_strings: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], LATER] = ()
     """Texts that end a completion: it is cut behind the token that completes the first of them, its text right behind
     the string. Special tokens count as they are written."""
+    filter_groups: Annotated[FilterGroups | None, LATER] = None
+    """Dynamic sampling (DAPO): only groups with a signal are trained on, and new ones are drawn for the others."""
+    filter_accuracy: Annotated[FilterAccuracy | None, LATER] = None
+    """PRIME's filter: more prompts are drawn, and those that are too easy or too hard are left out."""
 
 
 class RewardConfig(Section):
@@ -158,6 +165,10 @@ class RunConfig(Section):
     """Credit, loss and aggregation."""
     optimizer: OptimizerSettings = OptimizerSettings()
     """AdamW and its schedule."""
+    critic: Annotated[CriticConfig | None, LATER] = None
+    """The critic; null: the defaults where the algorithm needs one."""
+    implicit_prm: Annotated[ImplicitPrmConfig | None, LATER] = None
+    """The implicit PRM; null: the defaults where the algorithm needs one."""
     engine: EngineConfig = EngineConfig()
     """The process group that samples and learns."""
     generator: Annotated[EmbeddedGenerator | VllmGenerator, Field(discriminator="kind"), LATER] = EmbeddedGenerator()
@@ -176,6 +187,31 @@ class RunConfig(Section):
     on_inexact_replay: Annotated[Literal["correct", "stop"], OPERATIONAL] = "correct"
     """When a replayed update does not give the recorded weights (a GPU, another machine): go on in a new recorded
     lineage with the stored rollouts as off-policy data, or stop."""
+
+    @property
+    def critic_settings(self) -> CriticConfig | None:
+        """The critic that is trained, or None."""
+        return (self.critic or CriticConfig()) if self.algorithm.needs.critic else None
+
+    @property
+    def prm_settings(self) -> ImplicitPrmConfig | None:
+        """The implicit PRM that is trained, or None."""
+        return (self.implicit_prm or ImplicitPrmConfig()) if self.algorithm.needs.implicit_prm else None
+
+    @property
+    def segmenter(self) -> Segmenter | None:
+        """What cuts completions in place of the scorer's own steps (PRPO); None elsewhere."""
+        return getattr(self.algorithm.advantage, "segmenter", None)
+
+    @property
+    def segmenter_identity(self) -> Any:
+        """Its settings, for keys."""
+        return self.identity["algorithm"]["advantage"].get("segmenter")
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether a frozen policy is scored beside the one that is trained."""
+        return self.algorithm.needs.reference or self.algorithm.prm_reference
 
     @property
     def rows_per_iteration(self) -> int:

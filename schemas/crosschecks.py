@@ -11,18 +11,7 @@ from schemas.rewardchecks import reward_faults
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
 _GROUP: Field = ("sampling", "num_generations")
-_LATER = {
-    "critic": "a critic, which this version does not train yet",
-    "implicit_prm": "an implicit PRM, which this version does not train yet",
-    "entropies": "the policy's entropies at rollout time, which this version does not keep yet",
-    "reference_refresh": "a reference that moves (ref_update_interval), which this version does not keep yet",
-    "kl_rewards": "the KL in the reward (use_kl_in_reward), which this version does not compute yet",
-    "kl_control": "an adaptive KL coefficient, which this version does not keep yet",
-    "full_kl": "the KL over the whole vocabulary (kl_band), which this version does not compute yet",
-    "corrections": "a correction of the whole batch (rejection, batch normalisation), which this version does not make"
-    " yet",
-    "components": "several rewards a rollout, which this version does not keep apart yet",
-}
+_LATER = {"components": "several rewards a rollout, which this version does not keep apart yet"}
 """What `Needs` can ask for and no stage brings."""
 
 
@@ -31,6 +20,7 @@ def cross_faults(config: RunConfig) -> list[Fault]:
     return [
         *_sampling_faults(config),
         *_algorithm_faults(config),
+        *_beside_faults(config),
         *_length_faults(config),
         *_model_faults(config),
         *_server_faults(config),
@@ -53,10 +43,10 @@ def warnings_of(config: RunConfig) -> list[str]:
 
 def _sampling_faults(config: RunConfig) -> list[Fault]:
     sampling, found = config.sampling, list[Fault]()
-    if sampling.num_generations == 1:
+    if sampling.num_generations == 1 and getattr(config.algorithm.advantage, "needs_groups", True):
         text = (
             "is 1: the rollouts of one prompt are compared with each other, so a group of one has no signal. "
-            "Use 4 or more (PAPO's reference code uses 8)."
+            "Use 4 or more (PAPO's reference code uses 8), or advantage gae or reinforce_plus_plus."
         )
         found.append(Fault(_GROUP, text))
     if sampling.temperature < LOWEST_TEMPERATURE:
@@ -94,6 +84,27 @@ def _algorithm_faults(config: RunConfig) -> list[Fault]:
             f"sampling.num_generations {config.sampling.num_generations}). Use {rows} or less, or null for one step."
         )
         found.append(Fault(("algorithm", "ppo_mini_batch_size"), text, (_GROUP, ("prompts_per_iteration",))))
+    return found
+
+
+def _beside_faults(config: RunConfig) -> list[Fault]:
+    """What is trained beside the policy, and what has to wait for it."""
+    algorithm, found = config.algorithm, list[Fault]()
+    kind = algorithm.advantage.kind
+    for name, needed in (("critic", algorithm.needs.critic), ("implicit_prm", algorithm.needs.implicit_prm)):
+        if getattr(config, name) is not None and not needed:
+            text = f"is given, but algorithm.advantage.kind is {kind}, which trains none: leave it out."
+            found.append(Fault((name,), text, (("algorithm", "advantage"),)))
+    rule = config.sampling.filter_groups
+    if rule is not None and rule.metric == "advantage" and (algorithm.needs.critic or algorithm.needs.implicit_prm):
+        text = f"is advantage, but with {kind} advantages are known only when all rollouts are drawn: use acc or score."
+        found.append(Fault(("sampling", "filter_groups", "metric"), text, (("algorithm", "advantage"),)))
+    if algorithm.prm_reference and algorithm.needs.reference_refresh:
+        text = (
+            "is set, but the implicit PRM is measured against the first policy: leave it out, or set "
+            "algorithm.implicit_prm.prime_reference: policy."
+        )
+        found.append(Fault(("algorithm", "ref_update_interval"), text))
     return found
 
 

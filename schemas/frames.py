@@ -161,16 +161,44 @@ class ProcessScores(Keyed):
 
 
 class Logprobs(Keyed):
+    """What policy and reference say of each token before the first optimizer step. Null: the algorithm needs none."""
+
     old_logprobs: Floats = pa.Field(nullable=True)
-    """The learner's before the first optimizer step; null where one step a batch makes them needless."""
+    """The learner's."""
     ref_logprobs: Floats = pa.Field(nullable=True)
+    """The reference's."""
+    entropies: Floats = pa.Field(nullable=True)
+    """Of the policy at each token, in nats."""
+    full_kl: Floats = pa.Field(nullable=True)
+    """KL(policy, reference) over the whole vocabulary at each token, in nats."""
+
+    @pa.dataframe_check(error="numbers must be finite")
+    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        names = ("old_logprobs", "ref_logprobs", "entropies", "full_kl")
+        return _frame(data).select(pl.all_horizontal(*(pl.col(name).is_null() | _finite(name) for name in names)))
+
+
+class Values(Keyed):
+    """What the critic expects, before it is trained on the rows."""
+
+    token_values: Floats
+    """Before each token."""
+    final_value: pl.Float64 = pa.Field()
+    """After the last token: what a truncated row may still earn."""
+
+    @pa.dataframe_check(error="values must be finite")
+    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_finite("token_values") & pl.col("final_value").is_finite())
+
+
+class ImplicitScores(Keyed):
+    """Log-probs of each token under the implicit PRM: less those of its reference, they are process rewards."""
+
+    prm_logprobs: Floats
 
     @pa.dataframe_check(error="log-probs must be finite")
     def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _frame(data).select(
-            (pl.col("old_logprobs").is_null() | _finite("old_logprobs"))
-            & (pl.col("ref_logprobs").is_null() | _finite("ref_logprobs"))
-        )
+        return _frame(data).select(_finite("prm_logprobs"))
 
 
 class Advantages(Keyed):
@@ -180,6 +208,8 @@ class Advantages(Keyed):
     """null: the row is unscorable and leaves loss and divisor."""
     token_advantages: Annotated[pl.List, pl.Float64()] = pa.Field(nullable=True)
     """One a token where the estimator varies over tokens, else null."""
+    returns: Annotated[pl.List, pl.Float64()] = pa.Field(nullable=True)
+    """One a token: what the critic is trained towards, else null."""
     process_active: pl.Boolean = pa.Field()
     zero_reason: pl.String = pa.Field(nullable=True)
 
@@ -209,6 +239,8 @@ SCHEMAS: dict[str, type[Frame]] = {
     "verify": Outcomes,
     "score": ProcessScores,
     "logprobs": Logprobs,
+    "values": Values,
+    "implicit": ImplicitScores,
     "advantage": Advantages,
     "evaluate": Evaluations,
 }
@@ -265,11 +297,13 @@ __all__ = [
     "DataRows",
     "Evaluations",
     "Frame",
+    "ImplicitScores",
     "Logprobs",
     "Outcomes",
     "ProcessScores",
     "Prompts",
     "Rollouts",
+    "Values",
     "check",
     "columns_of",
 ]

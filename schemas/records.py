@@ -30,31 +30,81 @@ class FrameRef(Record):
     rows: int
 
 
+class ModelMark(Record):
+    """What a model that is trained beside the policy hashes to."""
+
+    weights_sha256: str
+    optimizer_sha256: str
+    optimizer_steps: int
+
+
 class Fingerprint(Record):
-    """A learner's weights and optimizer moments as hashes."""
+    """The learner's weights and optimizer moments as hashes: of the policy, and of what is trained beside it."""
 
     policy_sha256: str
     optimizer_sha256: str
     optimizer_steps: int
+    critic: ModelMark | None = None
+    implicit_prm: ModelMark | None = None
+
+
+class Batch(Record):
+    """An iteration's frames by stage, in the order of rounds and shards."""
+
+    prompts: tuple[FrameRef, ...] = ()
+    """One a round of drawing."""
+    rollouts: tuple[FrameRef, ...] = ()
+    logprobs: tuple[FrameRef, ...] = ()
+    outcomes: tuple[FrameRef, ...] = ()
+    scores: tuple[FrameRef, ...] = ()
+    values: tuple[FrameRef, ...] = ()
+    implicit: tuple[FrameRef, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[FrameRef, ...]:
+        """All of them."""
+        parts = (
+            self.prompts, self.rollouts, self.logprobs, self.outcomes, self.scores, self.values, self.implicit,
+        )  # fmt: skip
+        return tuple(ref for part in parts for ref in part)
+
+    @property
+    def prompted(self) -> list[tuple[FrameRef, FrameRef]]:
+        """Each shard of rollouts with the prompts of its round."""
+        rounds = max(len(self.prompts), 1)
+        size = len(self.rollouts) // rounds
+        return [(self.prompts[index // max(size, 1)], shard) for index, shard in enumerate(self.rollouts)]
+
+    def joined(self, other: "Batch") -> "Batch":
+        """This batch with the frames of a further round."""
+        return Batch(**{name: (*getattr(self, name), *getattr(other, name)) for name in Batch.model_fields})
 
 
 class Updated(Record):
     """A replayable stage's result: not an artifact, but what memory must hash to, and the inputs to redo it."""
 
-    stage: Literal["update"] = "update"
+    stage: Literal["update", "train_prm"] = "update"
     version: int
     iteration: int
     key: str
     before: Fingerprint
     after: Fingerprint
     inputs: tuple[FrameRef, ...]
+    groups: tuple[int, ...] | None = None
+    """Groups that an implicit PRM was trained on."""
     rows: int
     stats: dict[str, float | int | bool | None]
-    """papo.metrics.UpdateStats; numbers that were not finite are null."""
+    """papo.metrics.UpdateStats or PrmStats; numbers that were not finite are null."""
 
     @property
     def output_sha256(self) -> str:
         return sha256_of(self.after.model_dump())
+
+    @property
+    def optimizer_steps(self) -> int:
+        """Of the model that was trained, so far."""
+        prm = self.after.implicit_prm
+        return prm.optimizer_steps if self.stage == "train_prm" and prm is not None else self.after.optimizer_steps
 
 
 class LearnerState(Record):
@@ -74,8 +124,9 @@ class IterationState(Record):
     """All that the next iteration is a function of, besides config and data. A checkpoint publishes it too."""
 
     policy: LearnerState
-    critic: LearnerState | None = None
-    implicit_prm: LearnerState | None = None
+    """The policy, and by its fingerprint the critic and the implicit PRM that are trained beside it."""
+    reference_version: int = 0
+    """Version of the policy that the reference is."""
     reference_sha256: str | None = None
     """Weights that ref_logprobs are taken under; None while the algorithm needs no reference."""
     kl_coef: float | None = None
@@ -113,7 +164,7 @@ class LedgerEntry(Record):
                 key=made.key,
                 output_sha256=made.output_sha256,
                 rows=made.rows,
-                optimizer_steps=made.after.optimizer_steps,
+                optimizer_steps=made.optimizer_steps,
             )
         return cls(
             iteration=made.iteration,

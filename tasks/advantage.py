@@ -1,27 +1,24 @@
 """advantage: join whole groups and give each rollout its credit."""
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from papo.rollouts import ScoredRollouts
-from schemas.convert import advantages_frame, scored_rollouts
-from schemas.records import FrameRef, IterationState
+from schemas.convert import advantages_frame, dropped_frame
+from schemas.records import Batch, FrameRef, IterationState
+from tasks.batches import credited
 from tasks.run import Run
 from tasks.stage import stage
 
 
 @stage(version=1)
-def advantage(
-    run: Run, state: IterationState, rollouts: list[FrameRef], outcomes: list[FrameRef], scores: list[FrameRef]
-) -> FrameRef:
-    """Advantages: one frame for all rollouts of the iteration."""
-    algorithm = run.configs(state.iteration).algorithm
-    identity = run.configs(state.iteration).identity["algorithm"]["advantage"]
+def advantage(run: Run, state: IterationState, batch: Batch) -> FrameRef:
+    """Advantages: one frame for all rollouts of the iteration, those of groups that are not trained on included."""
+    config = run.configs(state.iteration)
+    algorithm = config.identity["algorithm"]
 
     def credit() -> pl.DataFrame:
-        frame, scored = load_scored(run, rollouts, outcomes, scores)
-        return advantages_frame(frame, scored, algorithm.advantage(scored))
+        made = credited(run, state, batch)
+        frames = [advantages_frame(made.rollouts, made.scored, made.terms), dropped_frame(made.dropped)]
+        return pl.concat([frame for frame in frames if frame.height])
 
     return run.made(
         stage=advantage.name,
@@ -29,24 +26,15 @@ def advantage(
         iteration=state.iteration,
         shard=0,
         key_parts={
-            "rollouts": [ref.sha256 for ref in rollouts],
-            "outcomes": [ref.sha256 for ref in outcomes],
-            "scores": [ref.sha256 for ref in scores],
-            "advantage": identity,
+            "rollouts": [ref.sha256 for ref in batch.rollouts],
+            "outcomes": [ref.sha256 for ref in batch.outcomes],
+            "scores": [ref.sha256 for ref in batch.scores],
+            "measured": [ref.sha256 for ref in (*batch.logprobs, *batch.values, *batch.implicit)],
+            "advantage": algorithm["advantage"],
+            "implicit_prm": algorithm["implicit_prm"],
+            "kl": [algorithm[name] for name in ("use_kl_in_reward", "kl_coef", "kl_penalty")] + [state.kl_coef],
+            "filters": [config.identity["sampling"].get(name) for name in ("filter_groups", "filter_accuracy")],
+            "count": config.prompts_per_iteration,
         },
         make=credit,
     )
-
-
-def load_scored(
-    run: Run, rollouts: Sequence[FrameRef], outcomes: Sequence[FrameRef], scores: Sequence[FrameRef]
-) -> tuple[pl.DataFrame, ScoredRollouts]:
-    """The iteration's rollouts, and what estimators look at, row for row."""
-    frame = pl.concat([run.store.load(ref) for ref in rollouts])
-    scored = scored_rollouts(
-        frame,
-        pl.concat([run.store.load(ref) for ref in outcomes]),
-        pl.concat([run.store.load(ref) for ref in scores]) if scores else None,
-        iteration=rollouts[0].iteration,
-    )
-    return frame, scored

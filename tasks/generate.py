@@ -19,7 +19,9 @@ def generate(run: Run, state: IterationState, prompts: FrameRef) -> list[FrameRe
         frame, samples=config.sampling.num_generations, seed=config.seed, stage=generate.name, iteration=state.iteration
     )
     made: list[FrameRef] = []
-    for shard, part in enumerate(shards_of(len(rows), size)):
+    shards = shards_of(len(rows), size)
+    # Each round's shards follow on those of the rounds before, which are as many.
+    for shard, part in enumerate(shards, start=prompts.shard * len(shards)):
         shard_rows = [rows[index] for index in part]
         work = partial(
             generate_shard,

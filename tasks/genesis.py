@@ -4,15 +4,15 @@ from functools import partial
 
 import polars as pl
 
-from papo.engines.protocol import Open, Tokenize
+from papo.engines.protocol import Tokenize
 from papo.errors import DataError
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from schemas.frames import DataRows
 from schemas.records import GENESIS, FrameRef, IterationState, LearnerState
 from tasks.disk import Disk
-from tasks.holding import held, reference_folder
-from tasks.publish import ensure_folder, publish_folder, temporary
+from tasks.holding import export_reference, held, opened
+from tasks.publish import publish_folder, temporary
 from tasks.run import MODEL, SCRATCH, Run
 from tasks.stage import stage
 from tasks.store import encode
@@ -62,16 +62,19 @@ def held_out(run: Run, prepared: list[FrameRef]) -> list[FrameRef]:
 
 @stage(version=1)
 def first_state(run: Run) -> IterationState:
-    """The policy as its folder has it, before any update."""
-    run.engine.open(Open(model=run.model))
-    fingerprint = held(run.engine)
+    """The policy as its folder has it, before any update, and what is trained beside it."""
+    opened(run, model=run.model)
+    fingerprint, config = held(run.engine), run.configs(0)
     assert fingerprint is not None, "an engine that has opened a model holds it"
-    if run.configs(0).algorithm.needs.reference:
-        _export_reference(run)
-    return IterationState(
+    algorithm = config.algorithm
+    state = IterationState(
         policy=LearnerState(version=0, fingerprint=fingerprint),
-        reference_sha256=fingerprint.policy_sha256 if run.configs(0).algorithm.needs.reference else None,
+        reference_sha256=fingerprint.policy_sha256 if config.needs_reference else None,
+        kl_coef=algorithm.first_kl_coef if algorithm.needs.kl_control else None,
     )
+    if config.needs_reference:
+        export_reference(run, state)
+    return state
 
 
 def keep_model(disk: Disk, files: dict[str, bytes]) -> None:
@@ -145,15 +148,3 @@ def _all_rows(run: Run, ref: FrameRef) -> pl.DataFrame:
     rows = run.store.load(ref)
     groups = pl.Series("group_id", range(rows.height), dtype=pl.Int32)
     return rows.select(groups, *DataRows.to_schema().columns)
-
-
-def _export_reference(run: Run) -> None:
-    if run.disk.exists(reference_folder()):
-        return
-    ensure_folder(run.disk, "exports")
-    staged = temporary(run.disk, reference_folder())
-    if run.disk.exists(staged):
-        run.disk.remove_tree(staged)
-    run.disk.make_folder(staged)
-    run.engine.export(run.disk.local(staged))
-    publish_folder(run.disk, staged, reference_folder())

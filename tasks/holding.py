@@ -4,14 +4,15 @@ The engine may hold that state, an earlier one, or none. Load the newest whole c
 nearer, then replay the updates in between from their stored inputs, and compare each with what was recorded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from papo.engines.protocol import Engine, Open
-from papo.errors import DiskFull, EngineDied, EngineError, InexactReplay, OutOfMemory
+from papo.errors import Damaged, DiskFull, EngineDied, EngineError, Fenced, InexactReplay, OutOfMemory
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
-from tasks.replay import recorded, replay
+from tasks.publish import ensure_folder, publish_folder, temporary
+from tasks.replay import of_engine, recorded, replay
 from tasks.run import MODEL, Run
 
 T = TypeVar("T")
@@ -59,24 +60,62 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
 
 def using_reference(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
     """`work` on an engine that holds the frozen reference beside the policy."""
+    folder = reference_folder(state)
+    if not run.disk.exists(folder):
+        raise Damaged(
+            f"{folder}, the reference policy, is missing. Restore it from a copy of the run directory, or start a new "
+            "run."
+        )
 
     def with_reference(engine: Engine) -> T:
-        if not run.reference_loaded:
-            engine.open(Open(state="reference", model=run.disk.local(reference_folder())))
-            run.reference_loaded = True
+        if run.reference_loaded != folder:
+            engine.open(Open(state="reference", model=run.disk.local(folder)))
+            run.reference_loaded = folder
         return work(engine)
 
     return using(run, state, with_reference)
 
 
-def reference_folder() -> str:
-    """Version 0 as a Hugging Face folder, kept where an algorithm needs a reference."""
-    return "exports/00000"
+def reference_folder(state: IterationState) -> str:
+    """The reference as a Hugging Face folder. A later one than the first is named by its weights too: after an inexact
+    replay a version can have other ones."""
+    version, sha256 = state.reference_version, state.reference_sha256 or ""
+    return f"exports/{version:05d}-{sha256[:8]}" if version else f"exports/{version:05d}"
+
+
+def export_reference(run: Run, state: IterationState) -> None:
+    """Publish the policy that the engine holds as the reference of `state`, unless that was done before."""
+    folder = reference_folder(state)
+    if run.disk.exists(folder):
+        # Whoever gave it its name may have died before the name was durable.
+        run.disk.sync_folder("exports")
+        return
+    ensure_folder(run.disk, "exports")
+    staged = temporary(run.disk, folder)
+    if run.disk.exists(staged):
+        run.disk.remove_tree(staged)
+    run.disk.make_folder(staged)
+    run.engine.export(run.disk.local(staged))
+    publish_folder(run.disk, staged, folder)
+
+
+def opened(run: Run, *, model: str, checkpoint: str | None = None) -> None:
+    """Open the policy, from a model folder or a checkpoint, together with what the run trains beside it."""
+    config = run.configs(max(run.head.iteration, 0) if run.commits else 0)
+    critic, prm = config.critic_settings, config.prm_settings
+    run.engine.open(
+        Open(
+            model=model,
+            checkpoint=checkpoint,
+            critic=critic and (critic.path or model),
+            implicit_prm=prm and (prm.path or model),
+        )
+    )
 
 
 def restart(run: Run) -> None:
     """An empty engine in place of one that died."""
-    run.reference_loaded = False
+    run.reference_loaded = None
     run.engine.close()
     run.engine.start()
 
@@ -92,19 +131,15 @@ def hold(run: Run, state: IterationState) -> None:
         return
     version, exact = _load_nearest(run, target), True
     while version < target.version:
-        update = recorded(run, version)
-        if update is run.pending and not exact:
+        exact = _replay_all(run, recorded(run, version), exact=exact)
+        if exact is None:
             break  # Its rollouts came from weights that are lost: the iteration is made again from the new ones.
-        after = replay(run, update, off_policy=not exact)
-        if exact and after != update.after:
-            exact = False
-            _inexact(run, update, after)
-            if update is run.pending:
-                run.pending = run.store.supersede_update(update, after)
-                raise StateChanged(run.commits[version].state)
         version += 1
+    if exact and held(run.engine) != target.fingerprint:
+        # The state may be one within the iteration at hand: the implicit PRM trained, the policy not yet.
+        exact = _replay_all(run, [made for made in run.pending if made.iteration == version], exact=True, to=target)
     if not exact:
-        run.pending = None
+        run.pending.clear()
         learner = LearnerState(version=version, fingerprint=_now(run.engine))
         raise StateChanged(run.commits[version].state.model_copy(update={"policy": learner}))
     if held(run.engine) != target.fingerprint:
@@ -112,6 +147,35 @@ def hold(run: Run, state: IterationState) -> None:
             f"The engine holds {held(run.engine)} where the run stands at {target.fingerprint}. The first policy was "
             f"loaded from {run.model}: restore that folder as it was when the run began."
         )
+
+
+def _replay_all(run: Run, updates: Sequence[Updated], *, exact: bool, to: LearnerState | None = None) -> bool | None:
+    """Replay an iteration's updates in order, up to where the engine holds `to`; whether all is as recorded so far.
+
+    None where the iteration is at hand and what it began from is lost, so that there is no use in replaying it.
+    """
+    for update in updates:
+        if to is not None and held(run.engine) == to.fingerprint:
+            break
+        is_pending = update in run.pending
+        if is_pending and not exact:
+            return None
+        after = replay(run, update, off_policy=not exact)
+        if exact and after != update.after:
+            exact = False
+            _inexact(run, update, after)
+            if is_pending:
+                _supersede(run, update, after)
+    return exact
+
+
+def _supersede(run: Run, update: Updated, after: Fingerprint) -> None:
+    """Record what redoing an update of the iteration at hand gave, and begin the iteration again: it adopts that."""
+    run.store.supersede_update(update, after)
+    # Not always what the last commit says: the iteration may have begun from a lineage that has no commit yet.
+    began = LearnerState(version=update.iteration, fingerprint=run.pending[0].before)
+    run.pending.clear()
+    raise StateChanged(run.commits[update.iteration].state.model_copy(update={"policy": began}))
 
 
 def holds(run: Run, state: IterationState) -> bool:
@@ -122,11 +186,7 @@ def holds(run: Run, state: IterationState) -> bool:
 def held(engine: Engine) -> Fingerprint | None:
     """What the engine holds, as a record."""
     now = engine.held
-    if now is None:
-        return None
-    return Fingerprint(
-        policy_sha256=now.policy_sha256, optimizer_sha256=now.optimizer_sha256, optimizer_steps=now.optimizer_steps
-    )
+    return None if now is None else of_engine(now)
 
 
 def _now(engine: Engine) -> Fingerprint:
@@ -144,11 +204,17 @@ def _load_nearest(run: Run, target: LearnerState) -> int:
         return in_memory
     if checkpoint is None:
         # Only before the first checkpoint: the first policy comes from its own folder.
-        run.engine.open(Open(model=run.model))
+        opened(run, model=run.model)
         return 0
+    if checkpoint.manifest.lineage > run.lineage:
+        raise Fenced(
+            f"{checkpoint.folder} is of lineage {checkpoint.manifest.lineage}, but this process works on "
+            f"{run.lineage}: another process has taken the run over. Only one can advance it; this one stops, the run "
+            "goes on there."
+        )
     # A checkpoint of an adapter refers to the base by its hash.
     model = run.model if run.configs(0).model.lora is not None else run.disk.local(MODEL)
-    run.engine.open(Open(model=model, checkpoint=run.disk.local(checkpoint.folder)))
+    opened(run, model=model, checkpoint=run.disk.local(checkpoint.folder))
     if held(run.engine) != checkpoint.manifest.state.policy.fingerprint:
         raise EngineError(
             f"{checkpoint.folder} was loaded, but the weights in memory hash to {held(run.engine)} instead of "

@@ -63,9 +63,10 @@ class Run:
     """Who samples from the policy that the engine holds."""
     commits: list[Commit] = field(default_factory=list[Commit])
     lineage: int = 0
-    pending: Updated | None = None
-    """The update of the iteration at hand, done but not committed."""
-    reference_loaded: bool = False
+    pending: list[Updated] = field(default_factory=list[Updated])
+    """What changed the engine's models in the iteration at hand, in order, done but not committed."""
+    reference_loaded: str | None = None
+    """Folder of the reference that the engine holds."""
     iteration_seconds: float = 0.0
     """How long the last whole iteration took, and the last checkpoint: they decide how often to save."""
     save_seconds: float = 0.0

@@ -1,5 +1,6 @@
 """sample: draw the iteration's prompts from the prepared data."""
 
+import math
 from typing import Any
 
 import polars as pl
@@ -14,13 +15,14 @@ from tasks.stage import stage
 
 
 @stage(version=2)
-def sample(run: Run, state: IterationState) -> FrameRef:
-    """Prompts: one row a group, a group being one draw of one data row."""
+def sample(run: Run, state: IterationState, number: int = 0) -> FrameRef:
+    """Prompts of a round of drawing: one row a group, a group being one draw of one data row."""
     config, data = run.configs(state.iteration), run.artifact("prepare", 0)
-    first = state.next_group
+    first, cursor = after_rounds(run, state, number)
+    count = prompts_drawn(config)
 
     def draw() -> pl.DataFrame:
-        rows = run.store.load(data)[list(_draw(run, state, data).rows)]
+        rows = run.store.load(data)[list(_draw(run, config, cursor, data).rows)]
         groups = pl.Series("group_id", range(first, first + rows.height), dtype=pl.Int32)
         return rows.select(groups, *DataRows.to_schema().columns)
 
@@ -28,12 +30,12 @@ def sample(run: Run, state: IterationState) -> FrameRef:
         stage=sample.name,
         version=sample.version,
         iteration=state.iteration,
-        shard=0,
+        shard=number,
         key_parts={
             "data": data.sha256,
-            "cursor": state.cursor.model_dump(),
+            "cursor": cursor.model_dump(),
             "first_group": first,
-            "count": config.prompts_per_iteration,
+            "count": count,
             "shuffle": config.data.shuffle,
             "seed": config.seed,
             **mixing_key(config),
@@ -50,21 +52,27 @@ def mixing_key(config: RunConfig) -> dict[str, Any]:
     return {"mixture": [[member.name, weight] for member, weight in zip(source.sources, source.weights, strict=True)]}
 
 
-def next_cursor(run: Run, state: IterationState) -> Cursor:
-    """Where the data stands after the iteration."""
-    source, count = run.configs(state.iteration).data.train, run.configs(state.iteration).prompts_per_iteration
-    length = sum(source.weights) if isinstance(source, MixtureSource) else run.artifact("prepare", 0).rows
-    epoch, offset = divmod(state.cursor.epoch * length + state.cursor.offset + count, length)
-    return Cursor(epoch=epoch, offset=offset)
-
-
-def _draw(run: Run, state: IterationState, data: FrameRef) -> Draw:
+def after_rounds(run: Run, state: IterationState, rounds: int) -> tuple[int, Cursor]:
+    """The next group's id and where the data stands after so many rounds of the iteration."""
     config = run.configs(state.iteration)
+    source, drawn = config.data.train, rounds * prompts_drawn(config)
+    length = sum(source.weights) if isinstance(source, MixtureSource) else run.artifact("prepare", 0).rows
+    epoch, offset = divmod(state.cursor.epoch * length + state.cursor.offset + drawn, length)
+    return state.next_group + drawn, Cursor(epoch=epoch, offset=offset)
+
+
+def prompts_drawn(config: RunConfig) -> int:
+    """Prompts of one round: those to be kept, times what the accuracy filter draws for each."""
+    accuracy = config.sampling.filter_accuracy
+    return math.ceil(config.prompts_per_iteration * (1.0 if accuracy is None else accuracy.oversample_factor))
+
+
+def _draw(run: Run, config: RunConfig, cursor: Cursor, data: FrameRef) -> Draw:
     source = config.data.train
     at: dict[str, Any] = {
-        "epoch": state.cursor.epoch,
-        "offset": state.cursor.offset,
-        "count": config.prompts_per_iteration,
+        "epoch": cursor.epoch,
+        "offset": cursor.offset,
+        "count": prompts_drawn(config),
         "shuffle": config.data.shuffle,
     }
     if isinstance(source, MixtureSource):

@@ -32,8 +32,8 @@ def addresses(prompts: pl.DataFrame, *, samples: int, seed: int, stage: str, ite
 
 def sampling_sha256(config: RunConfig, *, temperature: float) -> str:
     """Hash of every setting that a token's distribution depends on, stored on each rollout."""
-    sampling = identity_of(config.sampling)
-    del sampling["num_generations"]
+    apart = ("num_generations", "filter_groups", "filter_accuracy")
+    sampling = {name: part for name, part in identity_of(config.sampling).items() if name not in apart}
     return sha256_of({**sampling, "temperature": temperature, "top_p": 1.0, "top_k": 0, "repetition_penalty": 1.0})
 
 

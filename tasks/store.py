@@ -21,7 +21,8 @@ from tasks.publish import create_once, ensure_folder, replace
 
 ARTIFACTS = {
     "prepare": "data", "sample": "prompts", "generate": "rollouts", "verify": "outcomes", "score": "scores",
-    "logprobs": "logprobs", "advantage": "advantages", "evaluate": "evaluations",
+    "logprobs": "logprobs", "values": "values", "implicit": "implicit", "advantage": "advantages",
+    "evaluate": "evaluations",
 }  # fmt: skip
 R = TypeVar("R", bound=Record)
 _VALIDATED: set[tuple[str, str]] = set()
@@ -100,13 +101,13 @@ class RunStore:
 
     def record_update(self, updated: Updated) -> Updated:
         ensure_folder(self.disk, folder_of(updated.iteration))
-        path = _sidecar(updated.iteration, "update", 0, updated.key)
+        path = _sidecar(updated.iteration, updated.stage, 0, updated.key)
         if create_once(self.disk, path, canonical_json(updated.model_dump(mode="json"))):
             return updated
-        return self.recorded_update(updated.iteration, updated.key) or updated
+        return self.recorded_update(updated.stage, updated.iteration, updated.key) or updated
 
-    def recorded_update(self, iteration: int, key: str) -> Updated | None:
-        path = _sidecar(iteration, "update", 0, key)
+    def recorded_update(self, stage: str, iteration: int, key: str) -> Updated | None:
+        path = _sidecar(iteration, stage, 0, key)
         if not self.disk.exists(path):
             return None
         self.disk.sync_folder(folder_of(iteration))
@@ -114,7 +115,7 @@ class RunStore:
 
     def supersede_update(self, updated: Updated, after: Fingerprint) -> Updated:
         """Record that redoing an update which is not committed gave `after`; the old record is set aside."""
-        self._set_aside(_sidecar(updated.iteration, "update", 0, updated.key), "superseded")
+        self._set_aside(_sidecar(updated.iteration, updated.stage, 0, updated.key), "superseded")
         return self.record_update(updated.model_copy(update={"after": after}))
 
     def commit(self, commit: Commit) -> None:

@@ -90,7 +90,7 @@ def longest_update(run: Run, rollouts: list[FrameRef]) -> None:
     local = {name: run.disk.local(f"{SCRATCH}/try-{name}.parquet") for name in paths}
     run.engine.update(
         Update(
-            prompts=local["prompts"],
+            prompts=(local["prompts"],),
             rollouts=(local["rollouts"],),
             advantages=local["advantages"],
             logprobs=(),
@@ -138,6 +138,7 @@ def _advantages(size: int) -> pl.DataFrame:
             "process_advantage": [0.0] * size,
             "advantage": signs,
             "token_advantages": pl.Series([None] * size, dtype=pl.List(pl.Float64)),
+            "returns": pl.Series([None] * size, dtype=pl.List(pl.Float64)),
             "process_active": [False] * size,
             "zero_reason": pl.Series([None] * size, dtype=pl.String),
         }

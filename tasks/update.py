@@ -2,63 +2,86 @@
 replayable rather than durable."""
 
 import math
+from collections.abc import Callable
+from typing import Any, Literal
 
-from schemas.records import Fingerprint, FrameRef, IterationState, Updated
+from papo.engines.protocol import Engine, UpdateResult
+from schemas.records import Batch, FrameRef, IterationState, Updated
 from tasks.holding import using
-from tasks.replay import UPDATE_VERSION, update_request
+from tasks.replay import UPDATE_VERSION, of_engine, update_request
 from tasks.run import Run, key_of
 from tasks.stage import stage
 
 
 @stage(version=UPDATE_VERSION)
-def update(
+def update(run: Run, state: IterationState, batch: Batch, advantages: FrameRef) -> Updated:
+    """One record: what went in, and what the weights and moments hash to afterwards."""
+    config = run.configs(state.iteration)
+    identity = config.identity
+    made = recorded_or_made(
+        run,
+        state,
+        name="update",
+        version=update.version,
+        inputs=(*batch.prompts, *batch.rollouts, *batch.logprobs, *batch.values, advantages),
+        key_parts={
+            "algorithm": {name: part for name, part in identity["algorithm"].items() if name != "advantage"},
+            "optimizer": identity["optimizer"],
+            "critic": config.critic_settings and config.critic_settings.model_dump(mode="json", exclude={"path"}),
+            "kl_coef": state.kl_coef,
+        },
+        work=lambda engine, update: engine.update(update_request(run, update), run.progress),
+    )
+    _watch_gap(run, state.iteration, made, limit=config.gap_alarm)
+    return made
+
+
+def recorded_or_made(
     run: Run,
     state: IterationState,
-    prompts: FrameRef,
-    rollouts: list[FrameRef],
-    logprobs: list[FrameRef],
-    advantages: FrameRef,
+    *,
+    name: Literal["update", "train_prm"],
+    version: int,
+    inputs: tuple[FrameRef, ...],
+    key_parts: dict[str, Any],
+    work: Callable[[Engine, Updated], UpdateResult],
+    groups: tuple[int, ...] | None = None,
 ) -> Updated:
-    """One record: what went in, and what the weights and moments hash to afterwards."""
+    """The record of a change of what the engine holds: adopted if it was made before, else made by `work`.
+
+    `work` gets the engine, which holds `state`, and the record as far as it is known.
+    """
     config, iteration = run.configs(state.iteration), state.iteration
-    inputs = (prompts, *rollouts, *logprobs, advantages)
     key = key_of(
-        stage=update.name,
-        version=update.version,
+        stage=name,
+        version=version,
         iteration=iteration,
         inputs=[ref.sha256 for ref in inputs],
         before=state.policy.fingerprint.model_dump(),
-        algorithm={name: part for name, part in config.identity["algorithm"].items() if name != "advantage"},
-        optimizer=config.identity["optimizer"],
         temperature=config.sampling.temperature,
         threads=config.engine.threads,
         dtype=config.engine.dtype,
         seed=config.seed,
+        **key_parts,
     )
-    found = run.store.recorded_update(iteration, key)
+    found = run.store.recorded_update(name, iteration, key)
     if found is None:
-        request = update_request(run, iteration, inputs)
+        before = state.policy.fingerprint
+        planned = Updated(
+            stage=name, version=version, iteration=iteration, key=key, before=before, after=before, inputs=inputs,
+            groups=groups, rows=sum(ref.rows for ref in inputs if ref.stage == "generate"), stats={},
+        )  # fmt: skip
         run.generator.rest()
-        result = using(run, state, lambda engine: engine.update(request, run.progress))
-        after = result.fingerprint
-        made = Updated(
-            version=update.version,
-            iteration=iteration,
-            key=key,
-            before=state.policy.fingerprint,
-            after=Fingerprint(
-                policy_sha256=after.policy_sha256,
-                optimizer_sha256=after.optimizer_sha256,
-                optimizer_steps=after.optimizer_steps,
-            ),
-            inputs=inputs,
-            rows=sum(ref.rows for ref in rollouts),
-            stats={name: _finite(number) for name, number in result.stats.items()},
+        result = using(run, state, lambda engine: work(engine, planned))
+        made = planned.model_copy(
+            update={
+                "after": of_engine(result.fingerprint),
+                "stats": {figure: _finite(number) for figure, number in result.stats.items()},
+            }
         )
         found = run.store.record_update(made)
-        _watch_gap(run, iteration, made, limit=config.gap_alarm)
         _note_shrinking(run, iteration, made.stats.get("micro_batch_size"))
-    run.pending = found
+    run.pending.append(found)
     return found
 
 

@@ -41,6 +41,7 @@ class Gae:
     """Rows cut off at the token limit: they may still earn what the critic expects (bootstrap), count as ended like
     any other (terminal, what most trainers do unsaid), or leave loss, divisor and statistics (mask)."""
     token_level: ClassVar[bool] = True
+    needs_groups: ClassVar[bool] = False
     takes_kl_in_reward: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

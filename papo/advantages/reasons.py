@@ -6,13 +6,14 @@ import numpy as np
 
 from papo.rollouts import AdvantageTerms, ScoredRollouts
 
-ZeroReason = Literal["unscorable", "group_of_one", "equal_rewards", "at_group_mean"]
+ZeroReason = Literal["unscorable", "excluded", "group_of_one", "equal_rewards", "at_group_mean"]
 
 
 def zero_reason(rollouts: ScoredRollouts, terms: AdvantageTerms) -> list[ZeroReason | None]:
     """One entry a row: None where the advantage is not zero at every token, else the first of these that holds.
 
     unscorable      the row has no outcome reward
+    excluded        the estimator takes the row out of the loss (gae: truncated rows with `truncation: mask`)
     group_of_one    no other row of its group has one
     equal_rewards   all rewards of its group are equal and no process score (of weight above 0) told the row from others
     at_group_mean   the row was compared, and stands at the mean (or its terms cancel)
@@ -28,6 +29,8 @@ def _reason(rollouts: ScoredRollouts, terms: AdvantageTerms, row: int) -> ZeroRe
     peers = rollouts.outcome[members]
     if not rollouts.scorable[row]:
         return "unscorable"
+    if terms.excluded is not None and terms.excluded[row]:
+        return "excluded"
     if len(peers) == 1:
         return "group_of_one"
     told_apart = terms.process_active[row] and terms.process[members].any()

@@ -33,6 +33,7 @@ class ReinforcePlusPlus:
     whiten_count_eps: float = 0.0
     """Added to the number of tokens in means (verl: 1e-8)."""
     token_level: ClassVar[bool] = True
+    needs_groups: ClassVar[bool] = False
     takes_kl_in_reward: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -26,8 +26,10 @@ from papo.engines.protocol import (
     SftSteps,
     Tokenize,
     TokenizePairs,
+    TrainPrm,
     Update,
     UpdateResult,
+    Values,
 )
 from papo.errors import EngineDied, EngineError, OutOfMemory
 
@@ -111,12 +113,14 @@ class EngineHost:
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
         self._call("logprobs", request, progress=progress)
 
+    def values(self, request: Values, progress: Progress | None = None) -> None:
+        self._call("values", request, progress=progress)
+
+    def train_prm(self, request: TrainPrm, progress: Progress | None = None) -> UpdateResult:
+        return self._train("train_prm", request, progress)
+
     def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
-        # Half an update is no state of the run: whatever interrupts it, the policy counts as lost.
-        self._held = None
-        result: UpdateResult = self._call("update", request, progress=progress)
-        self._held = result.fingerprint
-        return result
+        return self._train("update", request, progress)
 
     def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult:
         self._held = None
@@ -144,6 +148,13 @@ class EngineHost:
             pass
         finally:
             self._discard()
+
+    def _train(self, verb: str, request: Update | TrainPrm, progress: Progress | None) -> UpdateResult:
+        # Half an update is no state of the run: whatever interrupts it, what was held counts as lost.
+        self._held = None
+        result: UpdateResult = self._call(verb, request, progress=progress)
+        self._held = result.fingerprint
+        return result
 
     def _call(self, verb: str, request: Any, *, progress: Progress | None = None, limit: float | None = None) -> Any:
         if self._group is None:

@@ -58,6 +58,8 @@ VERBS: dict[str, tuple[Any, Any]] = {
     "end_ids": (type(None), tuple[int, ...]),
     "decode": (protocol.Decode, type(None)),
     "logprobs": (protocol.Logprobs, type(None)),
+    "values": (protocol.Values, type(None)),
+    "train_prm": (protocol.TrainPrm, protocol.UpdateResult),
     "update": (protocol.Update, protocol.UpdateResult),
     "sft": (protocol.SftSteps, protocol.SftResult),
     "save": (str, type(None)),

@@ -1,7 +1,8 @@
 """What an engine is asked and what it answers: verbs over references, so that one process group serves every stage.
 
-An engine holds *named states* ("policy", later "reference", "critic", "implicit_prm"). It reads frames by path and
-writes its results to the path that it is given; the caller validates and publishes them, so there is one writer.
+An engine holds *named states*: the policy, and where an algorithm needs them a reference, a critic, an implicit PRM.
+It reads frames by path and writes its results to the path that it is given; the caller validates and publishes them,
+so there is one writer.
 Requests and answers are plain frozen values which cross the process border as JSON, never as pickles.
 """
 
@@ -10,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from papo.algorithm import Algorithm
+from papo.losses import ImplicitPrm
 from papo.values import LATER, value
 
-State = Literal["policy", "reference"]
+State = Literal["policy", "reference", "implicit_prm"]
 ZeroStage = Literal[0, 1, 2, 3]
 Progress = Callable[[int, int], None]
 """Called with (done, total) in units of the verb: decoded tokens, micro-batches or SFT steps."""
@@ -102,12 +104,23 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelMark:
+    """What a model that is trained beside the policy hashes to."""
+
+    weights_sha256: str
+    optimizer_sha256: str
+    optimizer_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
     """What a learner's state hashes to: tensors by name (dtype, shape, bytes), buffers included, moments apart."""
 
     policy_sha256: str
     optimizer_sha256: str
     optimizer_steps: int
+    critic: ModelMark | None = None
+    implicit_prm: ModelMark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +182,19 @@ class Tokenize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """Load a named state: a model folder (fresh optimizer) or one of our checkpoints, exactly one of the two."""
+    """Load a named state from a model folder (fresh optimizer) or from one of our checkpoints.
 
-    state: State = "policy"
+    The policy comes with all that is trained beside it: one checkpoint, one fingerprint.
+    """
+
+    state: Literal["policy", "reference"] = "policy"
     model: str
     """Hugging Face folder: architecture and tokenizer, and the weights too unless `checkpoint` is given."""
     checkpoint: str | None = None
+    critic: str | None = None
+    """Model folder whose backbone the critic starts from; with `checkpoint`, whose architecture it has. None: none."""
+    implicit_prm: str | None = None
+    """The same of the implicit PRM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,15 +240,38 @@ class Decode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logprobs:
-    """Log-probs of stored completions under a state, at the sampling temperature, plus token entropies if asked."""
+    """Log-probs of stored completions under a state, at the sampling temperature, plus what else is asked for."""
 
     state: State
-    column: Literal["old_logprobs", "ref_logprobs"]
+    column: Literal["old_logprobs", "ref_logprobs", "prm_logprobs"]
     prompts: str
     rollouts: str
     temperature: float
     output: str
-    """Parquet with group_id, sample_index and `column`: one float32 a completion token."""
+    """Parquet with group_id, sample_index, `column`, and if asked entropies and full_kl: a float32 a token each."""
+    entropies: bool = False
+    """Entropy at each token, in nats."""
+    full_kl: bool = False
+    """KL(policy, reference) over the whole vocabulary at each token; for the state reference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """The critic's value before each token of stored completions, and after the last one."""
+
+    prompts: str
+    rollouts: str
+    output: str
+    """Parquet with group_id, sample_index, token_values (one float32 a completion token) and final_value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriticUpdate:
+    """How the critic is trained on the rows of an update."""
+
+    optimizer: OptimizerSettings
+    values: tuple[str, ...]
+    """Frames with its values before the update: token_values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +279,7 @@ class Update:
     """One iteration's optimizer steps on stored rows: `ppo_epochs` passes in mini-batches of
     `ppo_mini_batch_size` rows, in an order addressed by `seed`."""
 
-    prompts: str
+    prompts: tuple[str, ...]
     rollouts: tuple[str, ...]
     advantages: str
     logprobs: tuple[str, ...]
@@ -247,13 +290,37 @@ class Update:
     seed: int
     off_policy: bool = False
     """True when the rows come from weights that were lost: ratios are taken from the stored sampler_logprobs."""
+    critic: CriticUpdate | None = None
+    """None: there is no critic."""
+    train_policy: bool = True
+    """False while a critic warms up: the policy is measured and stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateResult:
     fingerprint: Fingerprint
     stats: dict[str, float | int | bool]
-    """papo.metrics.UpdateStats as a dict."""
+    """papo.metrics.UpdateStats (or PrmStats) as a dict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainPrm:
+    """Train the implicit PRM on stored rows by cross-entropy with their outcomes, once over them, in mini-batches."""
+
+    prompts: tuple[str, ...]
+    rollouts: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    """Frames with accuracy_reward, the label from 0 to 1; rows without one take no part."""
+    logprobs: tuple[str, ...]
+    """Frames with `reference`."""
+    reference: Literal["ref_logprobs", "old_logprobs"]
+    groups: tuple[int, ...]
+    """Groups that are trained on."""
+    implicit_prm: ImplicitPrm
+    mini_batch_size: int | None
+    optimizer: OptimizerSettings
+    temperature: float
+    seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +370,7 @@ class Engine(Protocol):
 
     @property
     def held(self) -> Fingerprint | None:
-        """The policy that is in memory now, or None."""
+        """The policy that is in memory now, with what is trained beside it, or None."""
         ...
 
     @property
@@ -323,10 +390,12 @@ class Engine(Protocol):
 
     def decode(self, request: Decode) -> None: ...
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None: ...
+    def values(self, request: Values, progress: Progress | None = None) -> None: ...
+    def train_prm(self, request: TrainPrm, progress: Progress | None = None) -> UpdateResult: ...
     def update(self, request: Update, progress: Progress | None = None) -> UpdateResult: ...
     def sft(self, request: SftSteps, progress: Progress | None = None) -> SftResult: ...
     def save(self, folder: str) -> None:
-        """Write the policy, its optimizer and RNG as a checkpoint into the empty `folder`."""
+        """Write all that is held, with optimizers and random states, as a checkpoint into the empty `folder`."""
         ...
 
     def export(self, folder: str) -> None:

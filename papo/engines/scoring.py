@@ -7,30 +7,39 @@ import polars as pl
 import torch
 
 from papo.engines.batching import Example, plan, token_batch
-from papo.engines.forward import score_completions
+from papo.engines.forward import completion_kl, score_completions
 from papo.engines.protocol import Logprobs
 from papo.engines.rows import rollout_rows
 
 
 def score_rollouts(
-    module: Any, request: Logprobs, *, micro_batch_size: int, tick: Callable[[int, int], None]
+    module: Any, request: Logprobs, *, micro_batch_size: int, tick: Callable[[int, int], None], policy: Any = None
 ) -> pl.DataFrame:
-    """group_id, sample_index and the column that `request` names, in the order of the rollouts.
+    """group_id, sample_index and the columns that `request` asks for, in the order of the rollouts.
 
     Rows are computed in the widths of the update's micro-batches, so that the ratio of unchanged weights is 1.
+    `policy`: the model whose KL to `module` is computed with full_kl.
     """
     rollouts = pl.read_parquet(request.rollouts, columns=["group_id", "sample_index"])
-    frame = rollout_rows(request.prompts, [request.rollouts], ["token_ids"])
+    frame = rollout_rows([request.prompts], [request.rollouts], ["token_ids"])
     examples = [Example(*pair) for pair in frame.select("prompt_ids", "token_ids").iter_rows()]
     (batches,) = plan([row.length for row in examples], micro_batch_size=micro_batch_size, ranks=1)
     device = next(module.parameters()).device
-    found: list[list[float]] = [[] for _ in examples]
+    names = [request.column, *(["entropies"] if request.entropies else []), *(["full_kl"] if request.full_kl else [])]
+    found: dict[str, list[list[float]]] = {name: [[] for _ in examples] for name in names}
     for number, batch in enumerate(batches):
         tokens = token_batch([examples[row] for row in batch.rows], width=batch.width, device=device)
         with torch.no_grad():
-            table = score_completions(module, tokens, temperature=request.temperature).logprobs.tolist()
-        for row, cells in zip(batch.rows, table, strict=True):
-            found[row] = cells[: len(examples[row].completion)]
+            scores = score_completions(module, tokens, temperature=request.temperature, entropies=request.entropies)
+            tables = {request.column: scores.logprobs, "entropies": scores.entropies}
+            if request.full_kl:
+                tables["full_kl"] = completion_kl(policy, module, tokens, temperature=request.temperature)
+        for name in names:
+            table = tables[name]
+            assert table is not None
+            for row, cells in zip(batch.rows, table.tolist(), strict=True):
+                found[name][row] = cells[: len(examples[row].completion)]
         tick(number + 1, len(batches))
-    scores = frame.select("group_id", "sample_index", pl.Series(request.column, found, dtype=pl.List(pl.Float32)))
-    return rollouts.join(scores, on=["group_id", "sample_index"], how="left", maintain_order="left")
+    columns = [pl.Series(name, lists, dtype=pl.List(pl.Float32)) for name, lists in found.items()]
+    scored = frame.select("group_id", "sample_index", *columns)
+    return rollouts.join(scored, on=["group_id", "sample_index"], how="left", maintain_order="left")

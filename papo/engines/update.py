@@ -9,6 +9,7 @@ from torch import Tensor
 
 from papo.engines import distributed
 from papo.engines.batching import MicroBatch, aligned, plan, token_batch
+from papo.engines.critic_update import CriticStep, CriticTraining, critic_stats
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.memory import within_memory
@@ -36,17 +37,24 @@ class Step:
     sums: dict[str, float]
     norm: float
     applied: bool
+    critic: CriticStep | None = None
 
 
 def train_policy(
-    learner: Learner, request: Update, *, settings: EngineSettings, rank: int, tick: Callable[[int, int], None]
+    learner: Learner,
+    request: Update,
+    *,
+    settings: EngineSettings,
+    rank: int,
+    tick: Callable[[int, int], None],
+    critic: Learner | None = None,
 ) -> UpdateStats:
-    """Take the optimizer steps that `request` asks for and report on them.
+    """Take the optimizer steps that `request` asks for, of the policy and of its critic, and report on them.
 
     A batch without signal is only measured: a step of zero gradient would move the weights by old momentum.
     Raises EngineError when several steps are to be taken without old_logprobs, or when the first ratio is not 1.
     """
-    update = _Update(learner, request, training_rows(request), settings, rank)
+    update = _Update(learner, critic, request, training_rows(request), settings, rank)
     planned = list(mini_batches(request, len(update.rows.examples)))
     if len(planned) > 1 and update.rows.old_logprobs is None:
         raise EngineError(
@@ -75,6 +83,7 @@ def mini_batches(request: Update, rows: int) -> Iterator[list[int]]:
 @dataclass(frozen=True, slots=True)
 class _Update:
     learner: Learner
+    critic: Learner | None
     request: Update
     rows: TrainingRows
     settings: EngineSettings
@@ -91,10 +100,14 @@ class _Update:
         sums = within_memory(self.learner, lambda size: self._add_up(chosen, weights, size))
         if first and not (self.request.off_policy or self.request.algorithm.rollout_correction.bypass_mode):
             self._check_first_ratio(sums["ratio_deviation_max"])
-        if not self.acts:
-            return Step(sums, 0.0, False)
-        finite = all(np.isfinite(number) for number in sums.values())
-        return Step(sums, *self.learner.step(self.request.optimizer, finite=finite))
+        norm, applied = 0.0, False
+        if self.acts:
+            finite = all(np.isfinite(number) for number in sums.values())
+            norm, applied = self.learner.step(self.request.optimizer, finite=finite)
+        if self.critic is None:
+            return Step(sums, norm, applied)
+        training = CriticTraining(self.critic, self.request, self.rows, self.settings, self.rank)
+        return Step(sums, norm, applied, training.step(chosen))
 
     def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
         """Gather the gradient of one optimizer step in micro-batches of `size` rows; the sums over all ranks."""
@@ -112,9 +125,11 @@ class _Update:
 
     @property
     def acts(self) -> bool:
-        """Whether the loss can have a gradient at all."""
+        """Whether the loss can have a gradient at all, and is to have one."""
         algorithm = self.request.algorithm
-        return self.rows.has_signal or algorithm.use_kl_loss or algorithm.entropy_coeff != 0.0
+        return self.request.train_policy and (
+            self.rows.has_signal or algorithm.use_kl_loss or algorithm.entropy_coeff != 0.0
+        )
 
     def stats(self, steps: Sequence[Step]) -> UpdateStats:
         algorithm, request = self.request.algorithm, self.request
@@ -143,11 +158,14 @@ class _Update:
             rows=int((self.rows.training_tokens > 0).sum()),
             optimizer_steps=len(applied),
             skipped_steps=len(steps) - len(applied) if self.acts else 0,
-            no_signal=not self.acts,
+            no_signal=self.request.train_policy and not self.acts,
             first_ratio_deviation=steps[0].sums["ratio_deviation_max"] if steps else 0.0,
             sampler_gap_mean=sums["sampler_gap"] / tokens if "sampler_gap" in sums else None,
             sampler_gap_max=sums.get("sampler_gap_max"),
             **sampler_figures(sums),
+            **critic_stats(request.critic, [step.critic for step in steps if step.critic is not None]),
+            rejected_ratio=self.rows.rejected_ratio,
+            correction_mean=sums["correction"] / tokens if "correction" in sums else None,
             clamped_log_ratios=int(sums.get("clamped_log_ratios", 0.0)),
             micro_batch_size=None if self.learner.is_whole else self.learner.micro_batch_size,
         )
@@ -176,6 +194,7 @@ class _Update:
             ref_logprobs=None if rows.ref_logprobs is None else of_members(rows.ref_logprobs),
             sampler_logprobs=of_members(rows.sampler_logprobs),
             entropies=scores.entropies,
+            correction_weights=None if rows.correction_weights is None else of_members(rows.correction_weights),
         )
         entropy = {} if scores.entropies is None else {"token_entropy": float(scores.entropies.detach()[mask].sum())}
         return policy_objective(algorithm, inputs), entropy | sampler_sums(

@@ -6,26 +6,29 @@ import platform
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import torch
 from transformers.utils.logging import disable_progress_bar
 
 from papo.engines import adapter, distributed, models, protocol, tokenizing
+from papo.engines.critic import load_critic, value_rollouts
 from papo.engines.generator import decoded, generate
 from papo.engines.learner import Learner, module_fingerprint
 from papo.engines.models import LoadedModel
+from papo.engines.prm_update import train_prm
 from papo.engines.scoring import score_rollouts
 from papo.engines.sft import train_supervised
 from papo.engines.update import train_policy
 from papo.errors import EngineError
-from papo.metrics import UpdateStats
+from papo.metrics import PrmStats, UpdateStats
 
 RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "deepspeed", "peft", "polars", "numpy")
+Role = Literal["critic", "implicit_prm"]
 TICK_SECONDS = 0.2
 """Least time between two progress messages."""
 
@@ -42,6 +45,8 @@ class Worker:
         self._device = distributed.use_device(settings.device, local_rank=int(os.environ["LOCAL_RANK"]))
         distributed.use_determinism(self._device)
         self._learner: Learner | None = None
+        self._beside: dict[Role, Learner] = {}
+        """What is trained beside the policy."""
         self._fingerprint: protocol.Fingerprint | None = None
         self._reference: LoadedModel | None = None
         self._base_sha256: str | None = None
@@ -80,19 +85,26 @@ class Worker:
         if request.state == "reference":
             return self._open_reference(request)
         # The old policy goes first: two of them might not fit.
-        if self._learner is not None:
-            self._learner.close()
-        self._learner = self._fingerprint = None
+        for held in (self._learner, *self._beside.values()):
+            if held is not None:
+                held.close()
+        self._learner, self._beside, self._fingerprint = None, {}, None
         lora = self._settings.lora
         # A checkpoint of an adapter has the adapter alone.
         loaded = self._load(request.model, weights=request.checkpoint is None or lora is not None)
         if lora is not None:
             adapter.add(loaded.module, lora)
         learner = Learner(loaded, self._settings, self._device)
+        beside: dict[Role, Learner] = {}
+        folders: dict[Role, str | None] = {"critic": request.critic, "implicit_prm": request.implicit_prm}
+        for role, folder in folders.items():
+            if folder is not None:
+                beside[role] = self._open_beside(role, folder, request, learner.model)
+        # Last, for it sets the random state that all were saved with.
         if request.checkpoint is not None:
             learner.load(Path(request.checkpoint))
-        self._learner, self._fingerprint = learner, learner.fingerprint()
-        return self._fingerprint
+        self._beside = beside
+        return self._hold(learner)
 
     def generate(self, request: protocol.Generate) -> None:
         learner, fingerprint = self._policy("generate")
@@ -112,26 +124,46 @@ class Worker:
     def logprobs(self, request: protocol.Logprobs) -> None:
         with self._scoring(request.state) as module:
             if self._takes_part:
-                size = self._settings.micro_batch_size
-                self._write(score_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
+                frame = score_rollouts(
+                    module,
+                    request,
+                    micro_batch_size=self._settings.micro_batch_size,
+                    tick=self._tick,
+                    policy=self._policy("logprobs")[0].engine.module if request.full_kl else None,
+                )
+                self._write(frame, request.output)
+
+    def values(self, request: protocol.Values) -> None:
+        module = self._trained("critic").engine.module
+        if self._takes_part:
+            size = self._settings.micro_batch_size
+            self._write(value_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
+
+    def train_prm(self, request: protocol.TrainPrm) -> protocol.UpdateResult:
+        learner, _ = self._policy("train_prm")
+        prm = self._trained("implicit_prm")
+        self._learner = self._fingerprint = None
+        stats = train_prm(prm, request, settings=self._settings, rank=self._rank, tick=self._tick)
+        return protocol.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
 
     def update(self, request: protocol.Update) -> protocol.UpdateResult:
         learner, _ = self._policy("update")
+        critic = self._trained("critic") if request.critic is not None else None
         # Until it has ended well there is no policy: a half-made update must never be generated from.
         self._learner = self._fingerprint = None
-        stats = train_policy(learner, request, settings=self._settings, rank=self._rank, tick=self._tick)
-        self._learner, self._fingerprint = learner, learner.fingerprint()
-        return protocol.UpdateResult(fingerprint=self._fingerprint, stats=_measured(stats))
+        stats = train_policy(learner, request, settings=self._settings, rank=self._rank, tick=self._tick, critic=critic)
+        return protocol.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
 
     def sft(self, request: protocol.SftSteps) -> protocol.SftResult:
         learner, _ = self._policy("sft")
         self._learner = self._fingerprint = None
         losses = train_supervised(learner, request, settings=self._settings, rank=self._rank, tick=self._tick)
-        self._learner, self._fingerprint = learner, learner.fingerprint()
-        return protocol.SftResult(fingerprint=self._fingerprint, losses=tuple(losses))
+        return protocol.SftResult(fingerprint=self._hold(learner), losses=tuple(losses))
 
     def save(self, folder: str) -> None:
         self._policy("save")[0].save(Path(folder))
+        for role, learner in self._beside.items():
+            learner.save(Path(folder) / role)
 
     def export(self, folder: str) -> None:
         self._policy("export")[0].export(Path(folder))
@@ -153,6 +185,29 @@ class Worker:
             raise EngineError(f"no policy is open, so there is nothing to {verb}: open a model or a checkpoint first.")
         return self._learner, self._fingerprint
 
+    def _trained(self, role: Role) -> Learner:
+        if role not in self._beside:
+            raise EngineError(f"no {role} is open: open the policy together with it.")
+        return self._beside[role]
+
+    def _hold(self, learner: Learner) -> protocol.Fingerprint:
+        """From now on `learner` is the policy, together with what is trained beside it."""
+        marks = {role: _mark(held.fingerprint()) for role, held in self._beside.items()}
+        self._learner, self._fingerprint = learner, replace(learner.fingerprint(), **marks)
+        return self._fingerprint
+
+    def _open_beside(self, role: Role, folder: str, request: protocol.Open, policy: LoadedModel) -> Learner:
+        weights = request.checkpoint is None
+        trusted = self._settings.trust_remote_code
+        if role == "critic":
+            model = load_critic(Path(folder), policy, weights=weights, trust_remote_code=trusted)
+        else:
+            model = self._load(folder, weights=weights)
+        learner = Learner(model, self._settings, self._device)
+        if request.checkpoint is not None:
+            learner.load(Path(request.checkpoint) / role)
+        return learner
+
     def _open_reference(self, request: protocol.Open) -> protocol.Fingerprint:
         if request.checkpoint is not None:
             raise EngineError("a reference is opened from a model folder, not from a checkpoint: export it first.")
@@ -172,6 +227,8 @@ class Worker:
         """The module that log-probs of `state` are taken under."""
         if state == "policy":
             yield self._policy("logprobs")[0].engine.module
+        elif state == "implicit_prm":
+            yield self._trained("implicit_prm").engine.module
         elif self._reference is not None:
             yield self._reference.module
         elif self._base_sha256 is not None and self._policy("logprobs")[0].base_sha256 == self._base_sha256:
@@ -194,7 +251,15 @@ class Worker:
         return self._tokenizers[folder]
 
 
-def _measured(stats: UpdateStats) -> dict[str, float | int | bool]:
+def _mark(fingerprint: protocol.Fingerprint) -> protocol.ModelMark:
+    return protocol.ModelMark(
+        weights_sha256=fingerprint.policy_sha256,
+        optimizer_sha256=fingerprint.optimizer_sha256,
+        optimizer_steps=fingerprint.optimizer_steps,
+    )
+
+
+def _measured(stats: UpdateStats | PrmStats) -> dict[str, float | int | bool]:
     """The fields that there was something to measure for: neither None nor, when every step was skipped, NaN."""
     return {name: number for name, number in asdict(stats).items() if number is not None and math.isfinite(number)}
 

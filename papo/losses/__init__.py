@@ -10,6 +10,7 @@ from papo.losses.clip import Vanilla
 from papo.losses.correction import Corrections, RolloutCorrection, corrections, effective_sample_size
 from papo.losses.full_kl import full_kl, within_kl_band
 from papo.losses.gspo import Gspo, GspoToken
+from papo.losses.implicit_prm import ImplicitPrm
 from papo.losses.inputs import LossInputs, TokenLosses
 from papo.losses.kl import KlLevel, KlType, token_kl
 from papo.losses.kl_control import AdaptiveKl, FixedKl, KlController
@@ -27,6 +28,7 @@ __all__ = [
     "FixedKl",
     "Gspo",
     "GspoToken",
+    "ImplicitPrm",
     "KlController",
     "KlLevel",
     "KlType",

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int
 
 from papo.losses.ratio import masked_difference
 from papo.losses.tensors import Rows, TokenMask, Tokens
+from papo.values import value
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,6 +19,33 @@ else:
 RowMask = Bool[Tensor, " rollouts"]
 RowGroups = Int[Tensor, " rollouts"]
 BonWeight = Literal["none", "bon_rm", "bon_acc"]
+
+
+@value
+class ImplicitPrm:
+    """How PRIME's implicit PRM turns log-ratios into token rewards, and when it is trained on them.
+
+    It is trained by cross-entropy of σ(β·Σ_t log π_φ/π_ref) with the outcome (`ce_losses`), on the same rollouts.
+    """
+
+    beta_train: float = 0.05
+    """β, of the rewards and of the loss."""
+    prime_forward: Literal["single", "double"] = "single"
+    """single: rewards of the PRM as it was before it is trained on these rollouts (paper's default, verl's
+    `update=after`); double: of the trained one, at the cost of a second pass (verl's `update=before`)."""
+    prime_reference: Literal["initial", "policy"] = "initial"
+    """π_ref of the log-ratio: the first policy, frozen; or the policy before the update, which saves a model (PRIME,
+    appendix B.1)."""
+    prime_granularity: Literal["token", "whole"] = "token"
+    """Reward of each token, or their sum on the last one."""
+    prime_norm: Literal["none", "batch_norm"] = "none"
+    """batch_norm: divide by the batch's largest |return| (verl's recipe)."""
+    prime_last_token: Literal["keep", "zero"] = "keep"
+    """zero: the last token gets no process reward (verl's recipe)."""
+
+    def __post_init__(self) -> None:
+        if not self.beta_train > 0:
+            raise ValueError(f"beta_train is {self.beta_train}: the log-ratio is multiplied by it, so use above 0.")
 
 
 def completion_rewards(logprobs: Tokens, ref_logprobs: Tokens, mask: TokenMask, *, beta: float = 0.05) -> Rows:

@@ -82,11 +82,17 @@ def sample(host: EngineHost, prompts: Path, output: Path, **changes: Any) -> pl.
     return pl.read_parquet(output)
 
 
-def write_advantages(rollouts: pl.DataFrame, path: Path, values: Sequence[float | None] | None = None) -> Path:
+def write_advantages(
+    rollouts: pl.DataFrame,
+    path: Path,
+    values: Sequence[float | None] | None = None,
+    returns: Sequence[Sequence[float]] | None = None,
+) -> Path:
     credit = [1.0 if index % 2 else -0.5 for index in range(rollouts.height)] if values is None else values
     rollouts.select("group_id", "sample_index").with_columns(
         pl.Series("advantage", credit, dtype=pl.Float64),
         pl.lit(None, dtype=pl.List(pl.Float64)).alias("token_advantages"),
+        pl.Series("returns", returns or [None] * rollouts.height, dtype=pl.List(pl.Float64)),
     ).write_parquet(path)
     return path
 
@@ -114,7 +120,7 @@ def update_request(
     **changes: Any,
 ) -> Update:
     request: dict[str, Any] = {
-        "prompts": str(prompts),
+        "prompts": (str(prompts),),
         "rollouts": (str(rollouts),),
         "advantages": str(advantages),
         "logprobs": tuple(map(str, logprobs)),

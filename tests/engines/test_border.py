@@ -19,7 +19,7 @@ from papo.engines.reaping import reap, start_time, write_pid_file
 
 def test_a_request_survives_the_border_as_json() -> None:
     request = Update(
-        prompts="p",
+        prompts=("p",),
         rollouts=("a", "b"),
         advantages="c",
         logprobs=(),

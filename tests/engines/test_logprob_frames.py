@@ -30,7 +30,12 @@ def request(folder: Path, old: list[Any], ref: list[Any]) -> Update:
         "prompts": pl.DataFrame({"group_id": pl.Series([0], dtype=pl.Int32), "prompt_ids": [[7]]}),
         "rollouts": rollouts,
         "advantages": pl.DataFrame(
-            {**KEY, "advantage": [1.0, -1.0], "token_advantages": pl.Series([None, None], dtype=pl.List(pl.Float64))}
+            {
+                **KEY,
+                "advantage": [1.0, -1.0],
+                "token_advantages": pl.Series([None, None], dtype=pl.List(pl.Float64)),
+                "returns": pl.Series([None, None], dtype=pl.List(pl.Float64)),
+            }
         ),
         "logprobs": pl.DataFrame(
             {**KEY, "old_logprobs": pl.Series(old, dtype=FLOATS), "ref_logprobs": pl.Series(ref, dtype=FLOATS)}
@@ -40,7 +45,7 @@ def request(folder: Path, old: list[Any], ref: list[Any]) -> Update:
     for name, frame in frames.items():
         frame.write_parquet(paths[name])
     return Update(
-        prompts=paths["prompts"], rollouts=(paths["rollouts"],), advantages=paths["advantages"],
+        prompts=(paths["prompts"],), rollouts=(paths["rollouts"],), advantages=paths["advantages"],
         logprobs=(paths["logprobs"],), algorithm=PAPO, optimizer=OptimizerSettings(), temperature=1.0, seed=0,
     )  # fmt: skip
 

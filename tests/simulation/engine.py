@@ -16,14 +16,17 @@ from papo.engines.protocol import (
     Fingerprint,
     Generate,
     Logprobs,
+    ModelMark,
     Open,
     Progress,
     SftResult,
     SftSteps,
     Tokenize,
     TokenizePairs,
+    TrainPrm,
     Update,
     UpdateResult,
+    Values,
 )
 from papo.errors import EngineDied
 from schemas.canonical import sha256_of
@@ -40,9 +43,11 @@ class ScriptedEngine:
         self.disk = disk
         self.inexact = inexact
         """Where given, updates done by this process give other weights than another process's would (a GPU)."""
-        self.reference = False
+        self.reference: str | None = None
         self.weights: str | None = None
         self.steps = 0
+        self.beside: dict[str, tuple[str, int]] = {}
+        """Weights and optimizer steps of the critic and the implicit PRM, where they are open."""
         self.die_in: int | None = None
         self.updates: list[str] = []
         """Weights before each update that was done."""
@@ -52,14 +57,23 @@ class ScriptedEngine:
     def held(self) -> Fingerprint | None:
         if self.weights is None:
             return None
+        marks = {
+            role: ModelMark(
+                weights_sha256=weights, optimizer_sha256=sha256_of([weights, "adam"]), optimizer_steps=steps
+            )
+            for role, (weights, steps) in self.beside.items()
+        }
         return Fingerprint(
-            policy_sha256=self.weights, optimizer_sha256=sha256_of([self.weights, "adam"]), optimizer_steps=self.steps
+            policy_sha256=self.weights,
+            optimizer_sha256=sha256_of([self.weights, "adam"]),
+            optimizer_steps=self.steps,
+            **marks,
         )
 
     def start(self) -> None: ...
 
     def close(self) -> None:
-        self.weights, self.reference = None, False
+        self.weights, self.beside, self.reference = None, {}, None
 
     def create(self, request: CreateModel) -> None:
         raise NotImplementedError
@@ -83,13 +97,16 @@ class ScriptedEngine:
     def open(self, request: Open) -> Fingerprint:
         self._call()
         if request.state == "reference":
-            self.reference = True
+            self.reference = json.loads(self.disk.read(f"{request.model}/model.json"))["weights"]
             return Fingerprint(policy_sha256="", optimizer_sha256="", optimizer_steps=0)
         if request.checkpoint is None:
             self.weights, self.steps = sha256_of("first weights"), 0
+            asked = (("critic", request.critic), ("implicit_prm", request.implicit_prm))
+            self.beside = {role: (sha256_of(role), 0) for role, folder in asked if folder is not None}
         else:
             saved = json.loads(self.disk.read(f"{request.checkpoint}/weights.json"))
             self.weights, self.steps = saved["weights"], saved["steps"]
+            self.beside = {role: (weights, steps) for role, (weights, steps) in saved["beside"].items()}
         held = self.held
         assert held is not None
         return held
@@ -132,31 +149,63 @@ class ScriptedEngine:
 
     def logprobs(self, request: Logprobs, progress: Progress | None = None) -> None:
         self._call()
-        assert self.reference if request.state == "reference" else self.weights, f"{request.state} is not loaded"
-        rng = Random(self.weights if request.state == "policy" else "reference")
-        rollouts = self._read(request.rollouts)
-        column = [[-rng.random() for _ in ids] for ids in rollouts["token_ids"].to_list()]
-        frame = rollouts.select("group_id", "sample_index")
-        self._write(request.output, frame.with_columns(pl.Series(request.column, column, dtype=pl.List(pl.Float32))))
+        weights = {"policy": self.weights, "reference": self.reference}.get(request.state) or self.beside[
+            request.state
+        ][0]
+        assert weights, f"{request.state} is not loaded"
+        names = [request.column, *(["entropies"] * request.entropies), *(["full_kl"] * request.full_kl)]
+        self._write(request.output, self._numbers(request.rollouts, names, weights))
+
+    def values(self, request: Values, progress: Progress | None = None) -> None:
+        self._call()
+        made = self._numbers(request.rollouts, ["token_values"], self.beside["critic"][0])
+        final = pl.col("token_values").list.first().cast(pl.Float64).alias("final_value")
+        self._write(request.output, made.with_columns(final))
+
+    def _numbers(self, path: str, names: list[str], weights: str) -> pl.DataFrame:
+        """One number a token for each name: a function of the weights and of the rows."""
+        rollouts, rng = self._read(path), Random(weights)
+        made = rollouts.select("group_id", "sample_index")
+        for name in names:
+            lists = [[-rng.random() for _ in ids] for ids in rollouts["token_ids"].to_list()]
+            made = made.with_columns(pl.Series(name, lists, dtype=pl.List(pl.Float32)))
+        return made
+
+    def train_prm(self, request: TrainPrm, progress: Progress | None = None) -> UpdateResult:
+        self._call()
+        paths = [*request.prompts, *request.rollouts, *request.outcomes, *request.logprobs]
+        inputs = [sha256_of(self.disk.read(path).hex()) for path in paths]
+        weights, steps = self.beside["implicit_prm"]
+        self.updates.append(weights)
+        parts = [inputs, request.groups, request.seed, asdict(request.implicit_prm), asdict(request.optimizer)]
+        self.beside["implicit_prm"] = (sha256_of([weights, *parts, self.inexact]), steps + 1)
+        held = self.held
+        assert held is not None
+        return UpdateResult(fingerprint=held, stats={"loss": 0.5, "optimizer_steps": 1})
 
     def update(self, request: Update, progress: Progress | None = None) -> UpdateResult:
         self._call()
         assert self.weights is not None
         self.updates.append(self.weights)
-        paths = [request.prompts, *request.rollouts, request.advantages, *request.logprobs]
+        paths = [*request.prompts, *request.rollouts, request.advantages, *request.logprobs]
         inputs = [sha256_of(self.disk.read(path).hex()) for path in paths]
         algorithm = asdict(request.algorithm)
         algorithm.pop("advantage")
         parts = [inputs, request.seed, asdict(request.optimizer), algorithm, request.off_policy, self.inexact]
         self.weights = sha256_of([self.weights, *parts])
         self.steps += request.algorithm.ppo_epochs
+        if request.critic is not None:
+            weights, steps = self.beside["critic"]
+            seen = [sha256_of(self.disk.read(path).hex()) for path in request.critic.values]
+            self.beside["critic"] = (sha256_of([weights, inputs, seen, asdict(request.critic.optimizer)]), steps + 1)
         held = self.held
         assert held is not None
         return UpdateResult(fingerprint=held, stats=dict(STATS))
 
     def save(self, folder: str) -> None:
         self._call()
-        self.disk.write(f"{folder}/weights.json", json.dumps({"weights": self.weights, "steps": self.steps}).encode())
+        saved = {"weights": self.weights, "steps": self.steps, "beside": self.beside}
+        self.disk.write(f"{folder}/weights.json", json.dumps(saved).encode())
 
     def export(self, folder: str) -> None:
         self.disk.write(f"{folder}/model.json", json.dumps({"weights": self.weights}).encode())

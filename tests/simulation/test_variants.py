@@ -14,17 +14,49 @@ from tests.simulation.schedules import Ended, check_ended, ended, run_schedule
 from tests.simulation.world import CONFIG, Machine, config_with
 
 PAPO = {"kind": "papo", "lambda_process": 0.5}
+KL = {"use_kl_loss": True, "kl_loss_coef": 0.01}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "several optimizer steps": {"ppo_epochs": 2, "ppo_mini_batch_size": 2},
-    "reference": {"use_kl_loss": True, "kl_loss_coef": 0.01},
-    "both": {"ppo_epochs": 2, "use_kl_loss": True},
+    "several optimizer steps": {"algorithm": {"advantage": PAPO, "ppo_epochs": 2, "ppo_mini_batch_size": 2}},
+    "reference": {"algorithm": {"advantage": PAPO, **KL}},
+    "both": {"algorithm": {"advantage": PAPO, "ppo_epochs": 2, "use_kl_loss": True}},
+    "reference refresh": {"algorithm": {"advantage": PAPO, **KL, "ref_update_interval": 2}},
+    "adaptive kl": {"algorithm": {"advantage": PAPO, **KL, "kl_controller": {"kind": "adaptive", "horizon": 10}}},
+    "kl in reward": {
+        "algorithm": {
+            "advantage": {"kind": "rloo"},
+            "use_kl_in_reward": True,
+            "kl_controller": {"kind": "adaptive", "horizon": 10},
+        }
+    },
+    "lambda schedule": {
+        "algorithm": {"advantage": {**PAPO, "lambda_process_schedule": {"start": 0.1, "iterations": 2}}, **KL}
+    },
+    "critic": {"algorithm": {"advantage": {"kind": "gae"}, "ppo_epochs": 2}, "critic": {"warmup_iterations": 1}},
+    "prime": {"algorithm": {"advantage": {"kind": "prime"}}},
+    "prime double": {
+        "algorithm": {
+            "advantage": {"kind": "prime"},
+            "implicit_prm": {"prime_forward": "double", "prime_reference": "policy"},
+        }
+    },
+    "prpo": {"algorithm": {"advantage": {"kind": "prpo", "segmenter": {"kind": "entropy", "min_gap": 1, "top_k": 1}}}},
+    "refill rounds": {
+        "algorithm": {"advantage": PAPO, **KL},
+        "sampling": {"filter_groups": {"max_num_gen_batches": 3}},
+    },
+    "accuracy filter": {
+        "algorithm": {"advantage": {"kind": "prime"}},
+        "sampling": {"filter_accuracy": {"oversample_factor": 2}, "filter_groups": {"metric": "acc"}},
+    },
 }
 SEEDS = range(12)
 OPERATIONS = 600
 
 
 def config_of(variant: str) -> RunConfig:
-    return config_with(algorithm={"advantage": PAPO, **VARIANTS[variant]})
+    sections = VARIANTS[variant]
+    sampling = CONFIG["sampling"] | sections.get("sampling", {})
+    return config_with(**(sections | {"sampling": sampling}))
 
 
 @cache

@@ -71,7 +71,7 @@ def recorded_inputs(bench: Bench, iteration: int) -> list[str]:
     entry = next(entry for entry in bench.commits[iteration + 1].entries if entry.stage == "update")
 
     def inputs(run: Run) -> list[str]:
-        update = run.store.recorded_update(iteration, entry.key)
+        update = run.store.recorded_update("update", iteration, entry.key)
         assert update is not None
         return [ref.path for ref in update.inputs if ref.stage == "generate"]
 
