@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BASE: dict[str, Any] = {"model": {"path": "somewhere"}, "reward": {"outcome": {"kind": "answer_match"}}}
 
 
-@pytest.mark.parametrize(("text", "kind"), zip(BLOCKS, (HuggingFaceSource, MixtureSource), strict=True))
+@pytest.mark.parametrize(("text", "kind"), list(zip(BLOCKS, (HuggingFaceSource, MixtureSource), strict=True)))
 def test_a_block_is_a_valid_data_section(text: str, kind: type) -> None:
     checked = check_fields({**BASE, **yaml.safe_load(text)}, RunConfig)
 

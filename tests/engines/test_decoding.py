@@ -139,6 +139,7 @@ def test_a_token_that_completes_a_stop_string_stays_whole_and_its_rest_leaves_th
 def test_special_tokens_count_as_they_are_written_and_stay_out_of_the_text() -> None:
     assert stopped("four<tool>five", ["<tool>"])[:3] == ("four", "stop_string", stopped("four<tool>", [" "])[2] - 1)
     assert stopped("four<tool>five", ["r<tool>f"])[0] == "fourf"
+    assert stopped("four<tool>five", ["four<to"])[0] == "four", "a hidden token's rest is no text that could be cut"
     assert stopped("four<tool>five", ["<tool>"], kept=("<tool>",))[0] == "four<tool>"
 
 

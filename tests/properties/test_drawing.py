@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,7 +98,7 @@ def test_epochs_and_sources_are_shuffled_apart_and_reproducibly() -> None:
     rows = drawn(3, parts, [200])
     epochs = [of(part, rows)[first : first + 50] for part in parts for first in (0, 50)]
     assert all(sorted(epoch) == list(range(50)) for epoch in epochs)
-    assert all(before != after for before, after in pairwise(epochs))
+    assert all(one != other for one, other in combinations(epochs, 2))
     assert rows == drawn(3, parts, [200])
     assert rows != drawn(4, parts, [200])
 
