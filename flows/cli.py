@@ -18,7 +18,7 @@ from flows import commands, generators
 from flows.build import Places
 from flows.doctor import examine
 from flows.launch import leave_within
-from papo.errors import PapoError
+from papo.errors import ConfigError, PapoError
 
 LEAVE_SECONDS = 20.0
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -190,7 +190,13 @@ def try_(config: Config, set_: Set = None, models_: Models = Path("models")) -> 
 @app.command()
 def verify(
     source: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows of id, reference_answer, completion.")],
-    output: Annotated[Path, typer.Option("--output", help="Where the verdicts go, one a row, in the same order.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Where the verdicts go, one a row, in the same order.")
+    ] = None,
+    references: Annotated[
+        str | None,
+        typer.Option("--references", metavar="COLUMN", help="Only check that this column verifies against itself."),
+    ] = None,
     config: Annotated[
         str | None, typer.Option("--config", help="A run config whose reward judges; default: math_answer.")
     ] = None,
@@ -198,8 +204,16 @@ def verify(
 ) -> None:
     """Judge completions in a file by the same rules as training and evaluation."""
     with failures():
-        for line in commands.verify(source, output, config=config, overrides=set_ or []):
+        if (output is None) == (references is None):
+            raise ConfigError("Give either --output OUT.jsonl or --references COLUMN.")
+        if references is not None:
+            lines = list(commands.check_references(source, references, config=config, overrides=set_ or []))
+        else:
+            lines = list(commands.verify(source, output or source, config=config, overrides=set_ or []))
+        for line in lines:
             err.print(line, markup=False, soft_wrap=True)
+        if references is not None and len(lines) > 1:
+            raise typer.Exit(4)
 
 
 @app.command()

@@ -18,7 +18,7 @@ from papo.errors import ConfigError, Interrupted, PapoError
 from papo.rewards import MathAnswer
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
-from tasks.answerfiles import verify_answers
+from tasks.answerfiles import unverifiable, verify_answers
 from tasks.export import export_version
 from tasks.opening import close_run
 from tasks.sources import read_sources
@@ -202,6 +202,18 @@ def verify(source: Path, output: Path, *, config: str | None, overrides: Sequenc
     decided = figures.rows - figures.undecided
     share = f", {figures.correct / decided:.1%} of the {decided} that were decided" if decided else ""
     yield f"{figures.correct} correct{share}. Verdicts: {output}"
+
+
+def check_references(source: Path, column: str, *, config: str | None, overrides: Sequence[str]) -> Iterator[str]:
+    """Lines that name every reference of a data file which does not verify against itself, with the reason."""
+    reward = MathAnswer() if config is None else load_config(Path(config), overrides).reward.outcome
+    count = failed = 0
+    for row, reason in unverifiable(source, column, reward):
+        count += 1
+        if reason is not None:
+            failed += 1
+            yield f"{row.place}: {reason}: {str(row.values.get(column))[:200]}"
+    yield f"{count - failed} of {count} references verify against themselves."
 
 
 def serve(places: Places) -> None:

@@ -81,6 +81,24 @@ def verify_answers(source: Path, output: Path, reward: OutcomeReward, *, progres
     return figures
 
 
+def unverifiable(source: Path, column: str, reward: OutcomeReward) -> Iterator[tuple[Row, str | None]]:
+    """Each row of a data file with the reason why its reference does not verify against itself, or None if it does."""
+    for row in named_rows(source, (column,), skip=0, take=None):
+        value = row.values.get(column)
+        if row.fault is not None:
+            yield row, row.fault
+        elif not isinstance(value, str):
+            yield row, f"{column} is {named(value)}"
+        else:
+            yield row, _self_check(reward, str(value))
+
+
+def _self_check(reward: OutcomeReward, reference: str) -> str | None:
+    """The reference as a boxed answer to itself, judged as a completion is."""
+    verdict = reward(f"\\boxed{{{reference}}}", reference_answer=reference, finish_reason="stop")
+    return None if verdict.correct else verdict.reason or "is not equal to itself"
+
+
 def _answered(source: Path) -> Iterator[Answered]:
     for row in named_rows(source, COLUMNS, skip=0, take=None):
         yield Answered(

@@ -16,11 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from papo.rewards.answers import committed, last_answer_tag
+from papo.rewards.sentences import CUT_OFF, closing, is_prose, last_match, statement
 
 Place = Literal["boxed", "answer_tag", "hashes", "stated", "closing"]
 PLACES: tuple[Place, ...] = ("boxed", "answer_tag", "hashes", "stated", "closing")
-LONGEST_SENTENCE = 600
-_FEW_WORDS = 3
 _BOXES = re.compile(r"(\\(?:boxed|fbox)\s*(?:\{|(?=[\w\\.-])))|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"(-?\d[\d,]*(?:\.\d+)?|-?\\[a-zA-Z]+(?:\s*\{[^{}]*\}){0,2}|[A-Za-z])")
 _STATED = re.compile(
@@ -36,15 +35,6 @@ _TAKEN_BACK = re.compile(
 _CORRECTED = re.compile(
     r"\b(?:it|that|this|which|x|answer)\s+(?:is|should\s+be|must\s+be|equals)\s+(?:actually\s+)?", re.IGNORECASE
 )
-_COPULA = re.compile(
-    r"(?:\b(?:is|are|was|be|equals?|gives?|get|gets|obtain|obtains|becomes|makes|has|have|needs?|costs?|totals?|leaves?|total\s+of|answer)\b"
-    r"(?:\s+(?:exactly|simply|just|thus|therefore|equal\s+to|a\s+total\s+of|then))?\s*:?|[=:：]|是|为|等于|得到|得|有|共)\s*",
-    re.IGNORECASE,
-)
-_MATH_SPAN = re.compile(r"\$\$([^$]+)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
-_SENTENCE_END = re.compile(r"(?:(?<=[.?])|(?<=[A-Za-z]!))\s+(?=\S)|\n+|(?<=[。！？])")
-_JOINED = re.compile(r"\s*(?:[,;，、]|[,;]?\s*(?:or|and|或|和))\s*")
-_WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def extract(completion: str, places: Sequence[Place] = PLACES) -> str | None:
@@ -112,86 +102,16 @@ def _answer_tag(text: str) -> str | None:
 
 
 def _hashes(text: str) -> str | None:
+    """The rest of the last #### line; a heading of that rank (“#### Step 3:”) is none."""
     _, mark, rest = text.rpartition("####")
-    return (rest.strip().partition("\n")[0].strip() or None) if mark else None
+    found = rest.strip().partition("\n")[0].strip() if mark else ""
+    return found if found and not found.endswith((":", "：")) and not is_prose(found) else None
 
 
 def _stated(text: str) -> str | None:
-    last = _last(_STATED, text)
-    found = None if last is None else _sentence_from(text, last.end())
-    return None if found is None or "boxed" in found else found
-
-
-def _sentence_from(text: str, start: int) -> str | None:
-    """What stands from `start` to the end of its sentence: the formula alone, where it is one."""
-    rest = text[start : start + LONGEST_SENTENCE].lstrip("*_ \t\n")
-    if span := _MATH_SPAN.match(rest):
-        after = rest[span.end() :]
-        if not re.match(r"\s*(?:\\?%|\\?text|[-+*/^=,]|\b(?:and|or)\b|[A-Za-z(])", after):
-            return next(group for group in span.groups() if group is not None).strip()
-    sentence = _SENTENCE_END.split(rest, maxsplit=1)[0]
-    return sentence.strip().rstrip(".。!！*").strip() or None
-
-
-def _closing(text: str) -> str | None:
-    """The value that the last sentence ends in, or a short text as a whole."""
-    tail = text.rstrip()[-LONGEST_SENTENCE:]
-    sentences = [part for part in _SENTENCE_END.split(tail) if part and part.strip(" *_.$#")]
-    if not sentences or "boxed" in sentences[-1] or sentences[-1].rstrip(" *_$").endswith(("?", "？")):
-        return None
-    sentence = sentences[-1].strip().rstrip(".。!！*").strip()
-    if len(text.strip()) <= LONGEST_SENTENCE and len(sentences) == 1 and not _WORD.search(_without_names(sentence)):
-        return sentence
-    spans = list(_MATH_SPAN.finditer(sentence))
-    if spans and not sentence[spans[-1].end() :].strip(" .。"):
-        return _last_formulas(sentence, spans)
-    last = _copula(sentence)
-    if last is None:
-        short = len(sentences) == 1 and len(text.strip()) <= LONGEST_SENTENCE and len(sentence.split()) <= _FEW_WORDS
-        return sentence if short else None
-    if last.group().strip() in ("=", ":"):
-        return _equation_around(sentence, last.start())
-    return sentence[last.end() :].strip() or None
-
-
-def _copula(sentence: str) -> re.Match[str] | None:
-    """The word or sign after which the value stands: the last one, or the first = or : of an equation."""
-    last = None
-    for found in _COPULA.finditer(sentence):
-        last = found
-        if found.group().strip() in ("=", ":") and sentence[: found.start()].strip():
-            break
-    return last
-
-
-def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
-    found = None
-    for match in pattern.finditer(text, start):
-        found = match
-    return found
-
-
-def _last_formulas(sentence: str, spans: list[re.Match[str]]) -> str:
-    """The last formula, with those that a comma, `or` or `and` joins to it: all of them are the answer."""
-    first = len(spans) - 1
-    while first and _JOINED.fullmatch(sentence, spans[first - 1].end(), spans[first].start()):
-        first -= 1
-    if first == len(spans) - 1:
-        return next(group for group in spans[-1].groups() if group is not None).strip()
-    return sentence[spans[first].start() : spans[-1].end()]
-
-
-def _equation_around(sentence: str, sign: int) -> str:
-    """The equation that an = in running text stands in: back to the last word before it."""
-    before = sentence[:sign]
-    words = list(re.finditer(r"\b(?!sin|cos|tan|log|ln|exp|sqrt|pi\b)[A-Za-z]{2,}\b[:,]?\s*", before))
-    return sentence[words[-1].end() if words else 0 :].strip()
-
-
-def _without_names(sentence: str) -> str:
-    """A formula without the words that are part of formulas."""
-    bare = re.sub(r"\\[a-zA-Z]+|\\?text\s*\{[^{}]*\}|\$", " ", sentence)
-    return re.sub(r"\b(?:sin|cos|tan|log|ln|exp|sqrt|pi|or|and|percent|degrees?)\b", " ", bare)
+    last = last_match(_STATED, text)
+    found = None if last is None else statement(text, last.end())
+    return None if found is None or CUT_OFF.search(found) else found
 
 
 def _correction(text: str) -> str | None:
@@ -203,11 +123,11 @@ def _correction(text: str) -> str | None:
     taken = _TAKEN_BACK.search(rest)
     if taken is None:
         return None
-    last = _last(_STATED, rest, taken.start()) or _last(_CORRECTED, rest, taken.start())
-    answer = None if last is None else _sentence_from(rest, last.end())
+    last = last_match(_STATED, rest, taken.start()) or last_match(_CORRECTED, rest, taken.start())
+    answer = None if last is None else statement(rest, last.end())
     return answer if answer and re.search(r"\d", answer) else None
 
 
 _PLACES: dict[Place, Callable[[str], str | None]] = {
-    "boxed": _boxed, "answer_tag": _answer_tag, "hashes": _hashes, "stated": _stated, "closing": _closing,
+    "boxed": _boxed, "answer_tag": _answer_tag, "hashes": _hashes, "stated": _stated, "closing": closing,
 }  # fmt: skip

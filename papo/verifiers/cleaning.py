@@ -64,6 +64,13 @@ _DOUBLE_STRUCK = {
 }  # fmt: skip
 _ROW = "\ue000"
 """Stands for a LaTeX line break while other commands are rewritten (private use: no text has it, they were removed)."""
+_QUANTIFIER = re.compile(
+    r"[,;]?\s*(?:\\text\s*\{\s*)?(?:for|where|with)\s+(?:(?:all|any|every|some|each)\s+)?(?:positive\s+|natural\s+|non-negative\s+)?"
+    r"(?:(?:integers?|real\s+numbers?|reals?|numbers?)\s*\}?\s*[a-zA-Z]|\}?\s*[a-zA-Z]\s*(?:\\in\s*\\(?:integers|naturals|reals)|"
+    r"(?:\\text\s*\{)?\s*(?:is\s+|are\s+)?(?:an?\s+|any\s+)?(?:arbitrary\s+)?integers?\s*\}?))\s*\}?\s*$"
+    r"|[,;]\s*[a-z]\s*\\in\s*\\(?:integers|naturals)\s*$"
+)
+"""What letters range over, at the end: “for k ∈ ℤ”, “where n is an integer”, “for all positive integers n”."""
 _CIRCLE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ|o(?![a-zA-Z]))|\\textdegree|\\degrees?(?![a-zA-Z])")
 _CURRENCY = re.compile(r"(?:\\\$|\\pounds|\\euro|[€£¥])\s*")
 _CURRENCIES = {"\\$": "dollars", "€": "euros", "\\euro": "euros", "£": "pounds", "\\pounds": "pounds", "¥": "yuan"}
@@ -86,7 +93,8 @@ def clean(text: str) -> str:
     text = re.sub(r"\\([a-zA-Z]+)\*?", _synonym, _CIRCLE.sub(r"\\degree ", text))
     text = re.sub(r"\\\(|\\\)|\\\[|\\\]|(?<!\\)\$", " ", text)
     text = _CURRENCY.sub(lambda match: f"\\currency{{{_CURRENCIES.get(match.group().strip(), 'money')}}}", text)
-    text = re.sub(r"\\([%#&])", r"\1", text).replace("**", "^")
+    text = re.sub(r"\\([%#&])", r"\1", text).strip(" *`\n").replace("**", "^")
+    text = _QUANTIFIER.sub("", text)
     text = re.sub(r"\b([aApP])\.\s?[mM]\b\.?", r"\1m", text)
     return _edges(text.replace(_ROW, "\\\\"))
 

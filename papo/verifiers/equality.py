@@ -12,10 +12,12 @@ from papo.verifiers.exact import equal_by_form, fold
 from papo.verifiers.quantities import (
     free_constants,
     is_integration,
+    named_value,
     radians,
     renamed,
     times,
     with_unit,
+    with_variable_of,
     without_percent,
 )
 from papo.verifiers.regions import as_region
@@ -46,8 +48,10 @@ class Comparison:
         ):  # fmt: skip
             if name in (first, second):
                 return rule(gold, answer)
-        if isinstance(gold, Op) and isinstance(answer, Op) and (is_container(gold) or is_container(answer)):
+        if isinstance(gold, Op) and isinstance(answer, Op) and is_container(gold) and is_container(answer):
             return self._structures(gold, answer)
+        if isinstance(answer, Op) and answer.head == "rel:=" and not is_container(gold):
+            return self._quantity(gold, answer)
         return not (is_container(gold) or is_container(answer)) and self._expressions(gold, answer)
 
     def _expressions(self, gold: Node, answer: Node) -> bool:
@@ -92,19 +96,21 @@ class Comparison:
         return kept
 
     def _assigned(self, gold: Node, answer: Node) -> bool:
-        names = [node.parameter if isinstance(node, Op) and node.kind == "assign" else None for node in (gold, answer)]
-        ours, theirs = (
-            node.args[0] if isinstance(node, Op) and name is not None else node
-            for node, name in zip((gold, answer), names, strict=True)
-        )
-        if None not in names and str(names[0]).casefold() != str(names[1]).casefold():
-            return self._lines(gold, answer)
-        for side, name in ((gold, names[1]), (answer, names[0])):
-            if isinstance(side, Op) and side.head == "rel:=" and name is not None:
-                value = theirs if side is gold else ours
-                pair = (difference(side), minus(Sym(name), value))
+        (name, ours), (other, theirs) = (named_value(node) for node in (gold, answer))
+        if name is not None and other is not None and name.casefold() != other.casefold():
+            same_function = with_variable_of(name, other, theirs)
+            return self._lines(gold, answer) if same_function is None else self.same(ours, same_function)
+        for side, letter, value in ((gold, other, theirs), (answer, name, ours)):
+            if isinstance(side, Op) and side.head == "rel:=" and letter is not None:
+                pair = (difference(side), minus(Sym(letter), value))
                 return not is_container(value) and self._engine.proportional(*pair, positive=False)
         return self.same(ours, theirs)
+
+    def _quantity(self, gold: Node, answer: Op) -> bool:
+        """x + y = 5 for 5: what was asked, named by an expression of several unknowns; no equation to be solved."""
+        left, right = answer.args
+        numbers = not (symbols_of(gold) or symbols_of(right))
+        return numbers and len(symbols_of(left)) > 1 and self.same(gold, right)
 
     def _lines(self, gold: Node, answer: Node) -> bool:
         """y = 2x as x = y/2."""

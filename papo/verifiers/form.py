@@ -32,9 +32,9 @@ class FormOnly:
 
 
 def worth_asking(gold: str, answer: str) -> bool:
-    """Whether both are made of the same numbers, letters and commands: then only their arrangement is in question."""
+    """Whether both are made of the same numbers, letters, commands and signs: only their order is in question then."""
     return max(len(gold), len(answer)) <= _LONGEST and _parts(gold) == _parts(answer)
 
 
 def _parts(text: str) -> list[str]:
-    return sorted(re.findall(r"\d+|\\?[A-Za-z]+|[<>=]", clean(text)))
+    return sorted(re.findall(r"\d+|\\?[A-Za-z]+|[^\s{}()\[\]\\]", clean(text)))

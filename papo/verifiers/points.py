@@ -15,6 +15,12 @@ _INTERVALS = (
     (0.1, 0.9), (1.1, 3.0), (-0.9, -0.1), (0.1, 0.9), (1.1, 3.0), (-3.0, 3.0), (3.0, 9.0), (-3.0, 3.0), (-0.9, 0.9),
     (0.1, 5.0), (1.0, 2.0), (-9.0, 9.0), (0.1, 0.5), (1.5, 2.5),
 )  # fmt: skip
+_WIDE = (
+    (-50.0, 50.0), (-1000.0, 1000.0), (20.0, 100.0), (-100.0, -20.0), (100.0, 1e4), (-1e4, -100.0), (-50.0, 50.0),
+)  # fmt: skip
+"""Further points for expressions made of pieces (|x − 20| is 20 − x for a while)."""
+_WHOLE_POINTS = 60
+"""Points for roundings: ⌊√n⌋ and ⌊√(n−1)⌋ differ at few numbers."""
 _MOST_SYMBOLS = 40
 
 
@@ -32,9 +38,11 @@ def equal_at_points(gold: Node, answer: Node) -> bool:
     if len(names) > _MOST_SYMBOLS:
         raise Undecided(f"{len(names)} symbols")
     imaginary = has_imaginary(gold, answer)
+    drawn = list(points(names, gold, answer))
+    enough = len(drawn) if names and _has_pieces(gold, answer) else ENOUGH + len(names) if names else 1
     for complex_values in (imaginary, True):
         seen = 0
-        for values in points(names, whole=whole_symbols(gold) | whole_symbols(answer)):
+        for values in drawn:
             causes = [_cause(side, values, complex_values) for side in (gold, answer)]
             if causes == [None, None]:
                 if not agree(gold, answer, values, complex_values=complex_values):
@@ -42,7 +50,7 @@ def equal_at_points(gold: Node, answer: Node) -> bool:
                 seen += 1
             elif "log" in causes and None in causes:
                 return False
-            if seen >= ENOUGH + len(names) or (not names and seen):
+            if seen >= enough:
                 return True
         if seen >= ENOUGH - 2:
             return True
@@ -55,7 +63,7 @@ def proportional_at_points(gold: Node, answer: Node, *, positive: bool) -> bool:
     if symbols_of(gold) != symbols_of(answer) or len(names) > _MOST_SYMBOLS:
         return False
     ratios: list[Any] = []
-    for values in points(names, whole=whole_symbols(gold) | whole_symbols(answer)):
+    for values in points(names, gold, answer):
         use = Evaluator(400, values, complex_values=has_imaginary(gold, answer))
         try:
             first, second = use(gold), use(answer)
@@ -76,18 +84,42 @@ def proportional_at_points(gold: Node, answer: Node, *, positive: bool) -> bool:
     return not positive or (not getattr(ratios[0], "imag", 0) and ratios[0] > 0)
 
 
-def points(names: Iterable[str], *, whole: frozenset[str]) -> Iterator[Values]:
-    """Points for these symbols, always the same ones; symbols in `whole` get whole numbers from 1 on."""
+def points(names: Iterable[str], *nodes: Node) -> Iterator[Values]:
+    """Points for these symbols, always the same ones; symbols that are whole numbers get those from 1 on."""
     ordered = list(names)
-    for place, (low, high) in enumerate(_INTERVALS):
+    whole = frozenset[str]().union(*map(whole_symbols, nodes))
+    intervals = _INTERVALS + (_WIDE if _has_pieces(*nodes) else ())
+    if whole and _has_heads(("floor", "ceil"), *nodes):
+        intervals = (_INTERVALS * _WHOLE_POINTS)[:_WHOLE_POINTS]
+    for place, (low, high) in enumerate(intervals):
         found: dict[str, Fraction] = {}
-        for name in ordered:
+        for order, name in enumerate(ordered):
             draw = random.Random(f"{name} {place}")
             if name in whole:
-                found[name] = Fraction(draw.randint(1, 4) + place)
+                # The first runs through all numbers, so that none of a rounding's steps is missed.
+                found[name] = Fraction(place + 1 if order == 0 else draw.randint(1, 4) + place // 2)
             else:
                 found[name] = Fraction(round(draw.uniform(low, high) * 9973), 9973) or Fraction(1, 7)
         yield found
+
+
+def _has_pieces(*nodes: Node) -> bool:
+    """Whether an expression may be made of pieces: roundings, absolute values, roots, inverse functions."""
+    if _has_heads(("floor", "ceil", "abs", "call:max", "call:min", "call:sign"), *nodes):
+        return True
+    return any(
+        isinstance(part, Op)
+        and (
+            part.head.startswith("call:arc")
+            or (part.head == "pow" and isinstance(part.args[1], Num) and part.args[1].value.denominator != 1)
+        )
+        for node in nodes
+        for part in walk(node)
+    )
+
+
+def _has_heads(heads: tuple[str, ...], *nodes: Node) -> bool:
+    return any(isinstance(part, Op) and part.head in heads for node in nodes for part in walk(node))
 
 
 def whole_symbols(node: Node) -> frozenset[str]:

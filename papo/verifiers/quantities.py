@@ -1,4 +1,4 @@
-"""Numbers with a unit or a percent sign, apart and converted; constants of integration and their names."""
+"""Numbers apart from their unit, percent sign or name; constants of integration and variables under other names."""
 
 import re
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from papo.verifiers.exact import fold
 from papo.verifiers.syntax import Node, Num, Op, Sym, is_container, number, symbols_of
 from papo.verifiers.units import is_letter_unit, measure
 
+_FUNCTION = re.compile(r"(\w+)\(([a-zA-Z]\w*)\)")
 _CONSTANT = re.compile(r"[A-DK](?:_?\d)?|c_?\d")
 _PER_DEGREE = Op("mul", (Num(Fraction(1, 180)), Sym("pi")))
 
@@ -60,3 +61,18 @@ def renamed(node: Node, names: dict[str, str]) -> Node:
     if isinstance(node, Sym):
         return Sym(names.get(node.name, node.name))
     return Op(node.head, tuple(renamed(part, names) for part in node.args)) if isinstance(node, Op) else node
+
+
+def named_value(node: Node) -> tuple[str | None, Node]:
+    """x and 5 of x = 5; None and the node itself where it has no name."""
+    if isinstance(node, Op) and node.kind == "assign":
+        return node.parameter, node.args[0]
+    return None, node
+
+
+def with_variable_of(name: str, other: str, value: Node) -> Node | None:
+    """The value of f(n) = … as one of f(z): None where these are not one function of one variable."""
+    first, second = _FUNCTION.fullmatch(name), _FUNCTION.fullmatch(other)
+    if first is None or second is None or first.group(1) != second.group(1) or is_container(value):
+        return None
+    return fold(renamed(value, {second.group(2): first.group(2)}))

@@ -24,7 +24,7 @@ from papo.verifiers.regions import (
     region,
 )
 from papo.verifiers.regions import without as region_without
-from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, is_container, symbols_of, walk
+from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, is_container, shown, symbols_of, walk
 from papo.verifiers.units import is_known
 
 _EMPTY = Op("set", ())
@@ -171,12 +171,8 @@ def label_of(side: Node) -> str | None:
         return f"({','.join(part.name for part in side.args if isinstance(part, Sym))})"
     if side.head == "mul" and len(side.args) == 2 and isinstance(side.args[0], Sym):
         inner = side.args[1]
-        if (
-            isinstance(inner, Op)
-            and inner.head in ("paren", "tuple")
-            and all(isinstance(part, Sym) for part in inner.args)
-        ):
-            return f"{side.args[0].name}({','.join(part.name for part in inner.args if isinstance(part, Sym))})"
+        if isinstance(inner, Op) and inner.head in ("paren", "tuple") and not any(map(is_container, inner.args)):
+            return f"{side.args[0].name}({','.join(shown(fold(part)) for part in inner.args)})"
     return None
 
 

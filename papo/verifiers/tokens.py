@@ -39,6 +39,7 @@ _BLANKS = re.compile(r"\d{1,3}(?: \d{3})+(?![\d,])(?:\.\d+)?")
 _REPEATING = re.compile(r"(\d*)\.(\d*)\s*\\(?:overline|dot|overbar)\s*(?:\{\s*(\d+)\s*\}|(\d))(?!\s*\\dot)")
 _SCIENTIFIC = re.compile(r"(\d+(?:\.\d+)?|\.\d+)[eE]([+-]?\d{1,4})(?![\d.a-zA-Z])")
 _TEXT = re.compile(r"\\text\s*\{")
+_POWERED = re.compile(r"([A-Za-z]+(?:/[A-Za-z]+)?)\s*\^\s*\{?(\d)\}?")
 _CURRENCY = re.compile(r"\\currency\{(\w+)\}")
 _COMMAND = re.compile(r"\\([a-zA-Z]+|[{}|\\])")
 _LETTERS = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
@@ -136,6 +137,8 @@ def _text(text: str, start: int) -> tuple[list[Token], int]:
         return _words(inner), end
     if re.fullmatch(r"[A-Za-z]", inner):
         return [Token("words", inner)], end
+    if unit := _POWERED.fullmatch(inner):
+        return [Token("words", unit.group(1)), Token("sign", "^"), *tokenize(unit.group(2))], end
     return tokenize(inner), end
 
 
@@ -153,7 +156,8 @@ def _words(text: str) -> list[Token]:
         elif word in ("/", "-"):
             found.append(Token("sign", word))
         else:
-            found += [Token("words", piece) for piece in re.split(r"(/)", word) if piece and piece != "/"]
+            pieces = filter(None, re.split(r"(/)", word))
+            found += [Token("sign" if piece == "/" else "words", piece) for piece in pieces]
     return found
 
 

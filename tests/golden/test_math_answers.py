@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from tests.golden.golden_vectors import FOLDER
 
 MATH = MathAnswer()
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in (FOLDER / "math_answer_cases.jsonl").open(encoding="utf-8")]
+REFERENCES: list[dict[str, str]] = [
+    json.loads(line) for line in (FOLDER / "math_references.jsonl").open(encoding="utf-8")
+]
+"""Reference answers, one of each form, by their id: GSM8K, MATH-500, OlympiadBench, SVAMP (MIT), AIME and AMC (MAA)."""
 LONG = [
     ("{" * 5000 + r"\boxed{5}", "5", True),
     ("1 " * 100_000 + r"\boxed{5}", "5", True),
@@ -45,3 +50,16 @@ def test_the_set_tells_verifiers_apart() -> None:
     known = [row for row in ROWS if row["expected"] is not None]
     for verdict in (lambda row: True, lambda row: False, lambda row: row["math_verify_verdict"]):
         assert sum(verdict(row) is row["expected"] for row in known) < 0.85 * len(known)
+
+
+@pytest.mark.parametrize("row", REFERENCES, ids=lambda row: row["id"])
+def test_bug_061_a_reference_of_the_public_sets_is_itself_and_nothing_near_it(row: dict[str, str]) -> None:
+    answer = row["answer"]
+    assert MATH.check_reference(answer) is None
+    assert correct(f"Therefore the answer is \\boxed{{{answer}}}. Done.", answer)
+    assert correct(f"<think>hm</think><answer>{answer}</answer>", answer)
+    assert not correct("\\boxed{}", answer)
+    if digit := re.search(r"\d", answer):
+        other = answer[: digit.start()] + str((int(digit.group()) + 1) % 10) + answer[digit.end() :]
+        assert not correct(f"\\boxed{{{other}}}", answer)
+        assert not correct(f"\\boxed{{-({answer})}}", answer)

@@ -99,3 +99,24 @@ def test_the_command_says_what_came_of_it(tmp_path: Path) -> None:
     assert len(output.read_text().splitlines()) == len(ROWS)
     failed = CliRunner().invoke(app, ["verify", str(tmp_path / "none.jsonl"), "--output", str(output)])
     assert failed.exit_code == 2
+
+
+def test_references_that_do_not_verify_against_themselves_are_listed(tmp_path: Path) -> None:
+    """BUG-061: exit 4, as for every check that found something."""
+    good = [{"answer": "1/2"}, {"answer": 7}, {"answer": "Tuesday"}]
+    bad = [{"answer": "the answer is unknowable"}, {"answer": None}, {"other": "1"}]
+    passed = CliRunner().invoke(app, ["verify", str(written(tmp_path / "a.jsonl", good)), "--references", "answer"])
+    assert (passed.exit_code, passed.stderr) == (0, "3 of 3 references verify against themselves.\n")
+    failed = CliRunner().invoke(
+        app, ["verify", str(written(tmp_path / "b.jsonl", good + bad)), "--references", "answer"]
+    )
+    assert failed.exit_code == 4
+    lines = failed.stderr.splitlines()
+    assert [line.partition(":")[0] for line in lines[:3]] == ["line 4", "line 5", "line 6"]
+    assert lines[3] == "3 of 6 references verify against themselves."
+
+
+def test_the_command_does_one_thing(tmp_path: Path) -> None:
+    source = str(written(tmp_path / "in.jsonl", ROWS))
+    assert CliRunner().invoke(app, ["verify", source]).exit_code == 2
+    assert CliRunner().invoke(app, ["verify", source, "--output", "x", "--references", "answer"]).exit_code == 2

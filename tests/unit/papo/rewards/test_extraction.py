@@ -29,12 +29,17 @@ STATED = [
 ]  # fmt: skip
 HASHES = [
     ("work\n#### 42", "42"), ("#### 1,234\n" + "talk " * 400, "1,234"), ("#### 3\n#### 4", "4"), ("####", None),
+    ("#### For $T = 3$:\n\nThe product is 6.", "6"), ("#### What we know about it\nSo x is 4", "4"),
 ]  # fmt: skip
 CLOSING = [
     ("The chance is 50 percent.", "50 percent"), ("There are 42 cats and 7 dogs, so the total is 49.", "49"),
     ("pi/3", "pi/3"), ("(4, \\frac{2\\pi}{5})", "(4, \\frac{2\\pi}{5})"), ("so $m\\in[1,2)$", "m\\in[1,2)"),
     ("The line is 2x + 3y + 12=0", "2x + 3y + 12=0"), ("Hence $x = 3$ or $x = -3$.", "$x = 3$ or $x = -3$"),
     ("We get 3 + 4 = 7", "3 + 4 = 7"), ("Thus there are $5! = 120$.", "5! = 120"), ("Is it 42?", None),
+    ("Freda used **12 tomatoes** to make her sauce.", "12 tomatoes"),
+    ("The maximum of $x$ is **13**, at $x = 2$.", "13"),
+    ("The houses are (are) 81.", "81"), ("He will make a total of \\(\\$440\\) for the day.", "\\$440"),
+    ("The value is therefore:\n\\[ f(1) = 2 + 3 = 5. \\]", "f(1) = 2 + 3 = 5."), ("It is **153**.", "153"),
     ("I thought of 42 but I am not sure of it", None), ("", None), ("...", None),
 ]  # fmt: skip
 

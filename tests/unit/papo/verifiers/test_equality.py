@@ -78,6 +78,10 @@ SAME = [
     (r"\lim_{n\to\infty}(1+1/n)^n", "e"), (r"(2,\infty)", "x>2"), (r"x \neq 0", r"(-\infty,0)\cup(0,\infty)"),
     (r"(-\infty, 2) \cup (3, \infty)", r"x<2\text{ or }x>3"), ("[-2,7]", r"-2 \le x \le 7"), ("y = -2x", "y=-2x"),
     ("y = -2x", "2x+y=0"), ("p - q", "-(q-p)"), ("6 - 5i", "6-5i"),
+    ("4027", "x + y = 4027"), ("16", "|r-s| = 16"), ("0", "I(6,3) = 0"), ("f(z)=z^2", "f(n) = n^2"),
+    ("f(z)=z", r"f(n) = n \text{ for all positive integers } n"), (r"k\pi", r"k\pi \text{ for } k \in \mathbb{Z}"),
+    (r"k\pi", r"k\pi, k \in \mathbb{Z}"), ("166", r"166 \text{ $cm^2$}"), (r"9.8\text{ m/s}^2", r"9.8 \text{ m/s}^2"),
+    ("153", "**153**"), ("2^n", "2^n, where $n$ is an integer"), ("y=2x", "x=y/2"),
 ]  # fmt: skip
 DIFFERENT = [
     (r"2\pi", "6.283185307179586..."), (r"\{1,2,3\}", r"\{1,2\}"), (r"\{1,2,3\}", "(1,2,3)"), ("1, -2", "1"),
@@ -119,6 +123,10 @@ MISLEADING = [
     ("\\emptyset", "0"), ("\\emptyset", "\\{0\\}"), ("(-\\infty,\\infty)", "x \\ne 0"), ("[0,1)\\cup(1,2]", "[0,2]"),
     ("\\mathbb{R}", "\\mathbb{Z}"), ("ab", "a+b"), ("12", "12 million"), ("5 \\text{ cm}", "5 \\text{ apples}"),
     ("x_1", "x_2"), ("x_1", "x"), ("f(x)=2x", "g(x)=2x"), ("1.5", "1,5"), ("15", "1.5"),
+    ("10", "2x = 10"), ("5", "x+y=6"), ("f(z)=z^2", "g(n)=n^2"), ("x+y=5", "5"), (r"k\pi", r"n\pi"),
+    ("f(x)=x", "f(2)=2"), ("|x-20|", "20-x"), (r"\sqrt{(x-20)^2}", "20-x"),
+    (r"\lfloor\sqrt{n-1}\rfloor", r"\lfloor\sqrt{n-2}\rfloor"),
+    (r"\lfloor n/7 \rfloor", r"\lfloor (n-1)/7 \rfloor"), (r"\arcsin(\sin x)", "x"), (r"\sqrt[3]{x^3}", "|x|"),
 ]  # fmt: skip
 
 
