@@ -126,8 +126,10 @@ def _config(name: str, given: argparse.Namespace, model: Path) -> dict[str, Any]
             "max_completion_length": shape["completion"],
         },
         "reward": {"outcome": {"kind": "answer_match"}},
-        # No completion is ever right; the KL term makes the update a real one, as GRPO has it.
+        # No completion is ever right: the KL term makes the update a real one, and weight decay moves the weights, so
+        # that there is something to sync.
         "algorithm": {"advantage": {"kind": "grpo"}, "use_kl_loss": True, "kl_loss_coef": 0.001},
+        "optimizer": {"weight_decay": 0.1},
         "engine": {
             "dtype": "bfloat16" if gpu else "float32",
             "device": given.device,

@@ -77,6 +77,9 @@ def train(config: Path, folder: Path, *, run_id: str, timeout: float, arguments:
                 process.terminate()
                 code = process.wait(60)
                 raise RunFailed(f"{run_id} was not done after {timeout:.0f} s.\n{_tail(log)}") from None
+            finally:
+                if process.poll() is None:
+                    process.terminate()
     if code:
         raise RunFailed(f"{run_id} ended with exit code {code}.\n{_tail(log)}")
     return watch
@@ -95,9 +98,10 @@ def figures(run: Path, watch: "Watch", *, model: Path, peak_tflops: float | None
             if name.startswith("seconds/") and value is not None:
                 stage = name.removeprefix("seconds/")
                 stages[stage] = stages.get(stage, 0.0) + value / len(counted)
-    syncs = [event for event in events if event["event"] == "synced"]
-    # Of those that were synced for training: one an iteration, whose server had started before.
-    sync = sum(event["seconds"] for event in syncs[-len(counted) :]) / len(counted) if syncs else 0.0
+    syncs = _syncs(events)
+    took = [sync["seconds"] for iteration, sync in syncs if iteration in counted]
+    starts = [sync["start_seconds"] for _, sync in syncs]
+    beside = sum(sync["seconds"] + sync["start_seconds"] for iteration, sync in syncs if iteration in counted)
     sampled = int(rows["completion"].sum()) / len(counted)
     flops = model_flops(model, rows) / len(counted)
     tflops = flops / stages["update"] / 1e12
@@ -106,12 +110,12 @@ def figures(run: Path, watch: "Watch", *, model: Path, peak_tflops: float | None
         rollouts=rows.height // len(counted),
         prompt_tokens=float(rows["prompt"].sum()) / rows.height,
         completion_tokens=float(rows["completion"].sum()) / rows.height,
-        generate_tokens_per_second=sampled / max(stages["generate"] - sync, 1e-9),
+        generate_tokens_per_second=sampled / (stages["generate"] - beside / len(counted)),
         loop_tokens_per_second=sampled / sum(stages.values()),
         iteration_seconds=sum(stages.values()),
         seconds=dict(sorted(stages.items(), key=lambda item: -item[1])),
-        sync_seconds=sync if syncs else None,
-        server_start_seconds=syncs[0]["start_seconds"] if syncs else None,
+        sync_seconds=sum(took) / len(took) if took else None,
+        server_start_seconds=max(starts, default=None),
         update_tflops=tflops,
         mfu=None if peak_tflops is None else tflops / peak_tflops,
         host_gib=watch.host / GIB,
@@ -194,6 +198,18 @@ def _shown(number: Any) -> str:
     if number is None:
         return "–"
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def _syncs(events: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """Each weight sync with the iteration whose `generate` it came before."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    iteration = -1
+    for event in events:
+        if event["event"] == "making" and event["stage"] == "generate":
+            iteration = event["iteration"]
+        elif event["event"] == "synced":
+            found.append((iteration, event))
+    return found
 
 
 def _lengths(view: RunView, iteration: int) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.measure import DENSE_TFLOPS, model_flops, peak_of
+from benchmarks.measure import DENSE_TFLOPS, _syncs, model_flops, peak_of
 from benchmarks.random_model import SIZES, byte_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +75,15 @@ def test_flops_of_a_known_model(tmp_path: Path) -> None:
     # q and o: 4·4 each; k and v: 4·2 each; three MLP matrices: 4·8 each; head: 10·4.
     weights = 2 * (16 + 16 + 8 + 8 + 3 * 32) + 40
     assert model_flops(tmp_path, rows) == 6 * weights * 5 + 6 * 2 * 4 * 25
+
+
+def test_a_sync_belongs_to_the_iteration_that_it_came_before() -> None:
+    events = [
+        {"event": "making", "stage": "generate", "iteration": 0}, {"event": "synced", "seconds": 3.0},
+        {"event": "making", "stage": "generate", "iteration": 1}, {"event": "making", "stage": "verify", "iteration": 1},
+        {"event": "making", "stage": "generate", "iteration": 2}, {"event": "synced", "seconds": 1.0},
+    ]  # fmt: skip
+    assert [(iteration, sync["seconds"]) for iteration, sync in _syncs(events)] == [(0, 3.0), (2, 1.0)]
 
 
 def test_devices_are_known_by_a_part_of_their_name() -> None:
