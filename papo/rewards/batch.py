@@ -33,13 +33,14 @@ class Answered:
 
 
 def judge_all(reward: Judge, rows: Iterable[Answered], *, threads: int | None = None) -> Iterator[Verdict]:
-    """One verdict a row, in the rows' order, however many threads (None: one a processor) work on them.
+    """One verdict a row, in the rows' order, however many threads (None: two a processor) work on them.
 
     A reward that raises gives this row status `error`, accuracy None and the error as reason; the others are judged.
     When all are judged, the worker processes that were started for them are gone.
     """
     waiting: deque[Future[Verdict]] = deque()
-    count = threads or processors()
+    # More than there are processors: some wait for workers while others decide by form.
+    count = threads or 2 * processors()
     executor = ThreadPoolExecutor(count, thread_name_prefix="verify")
     try:
         for row in rows:
