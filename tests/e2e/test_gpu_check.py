@@ -80,7 +80,8 @@ def test_flops_of_a_known_model(tmp_path: Path) -> None:
 def test_a_sync_belongs_to_the_iteration_that_it_came_before() -> None:
     events = [
         {"event": "making", "stage": "generate", "iteration": 0}, {"event": "synced", "seconds": 3.0},
-        {"event": "making", "stage": "generate", "iteration": 1}, {"event": "making", "stage": "verify", "iteration": 1},
+        {"event": "making", "stage": "generate", "iteration": 1},
+        {"event": "making", "stage": "verify", "iteration": 1},
         {"event": "making", "stage": "generate", "iteration": 2}, {"event": "synced", "seconds": 1.0},
     ]  # fmt: skip
     assert [(iteration, sync["seconds"]) for iteration, sync in _syncs(events)] == [(0, 3.0), (2, 1.0)]
