@@ -1,4 +1,4 @@
-"""The configs on docs/data.md are ones that this version takes."""
+"""The configs on docs/data.md and in deployments are ones that this version takes, whatever files are there."""
 
 import re
 from pathlib import Path
@@ -10,8 +10,10 @@ import yaml
 from schemas.config import RunConfig
 from schemas.data import HuggingFaceSource, MixtureSource
 from schemas.fieldchecks import check_fields
+from schemas.loading import cross_faults
 
-PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BASE: dict[str, Any] = {"model": {"path": "somewhere"}, "reward": {"outcome": {"kind": "answer_match"}}}
 
@@ -23,6 +25,15 @@ def test_a_block_is_a_valid_data_section(text: str, kind: type) -> None:
     assert [str(fault) for fault in checked.faults] == []
     assert checked.config is not None
     assert isinstance(checked.config.data.train, kind)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "deployments" / "runs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_run_config_of_the_deployments_is_valid(path: Path) -> None:
+    checked = check_fields(yaml.safe_load(path.read_text(encoding="utf-8")), RunConfig)
+
+    assert [str(fault) for fault in checked.faults] == []
+    assert checked.config is not None
+    assert [str(fault) for fault in cross_faults(checked.config)] == []
 
 
 def test_a_wrong_field_would_be_seen() -> None:
