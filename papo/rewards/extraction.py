@@ -25,7 +25,7 @@ _BARE_BOX = re.compile(r"(-?\d[\d,]*(?:\.\d+)?|-?\\[a-zA-Z]+(?:\s*\{[^{}]*\}){0,
 _STATED = re.compile(
     r"(?:^[#*\s]*(?:final\s+)?answer[*:：\s]*\n+|\b(?:final\s+)?(?:answer|result|solution)\b(?:\s+(?:to|of|for)\b[^.:\n=]{0,80}?)?\s*(?:is|are|equals|=|:|：|would\s+be|"
     r"should\s+be|must\s+be|comes\s+out\s+to(?:\s+be)?)\s*(?:that\s+)?(?:equal\s+to\s+)?:?|"
-    r"(?:最终)?(?:答案|结果)(?:应该|应)?\s*(?:是|为|等于|[:：=]))\s*[:：]?\s*",
+    r"(?:最终)?(?:答案|结果)(?:应该|应)?\s*(?:是|为|等于|[:：=])|答\s*[:：])\s*[:：]?\s*",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAKEN_BACK = re.compile(

@@ -71,6 +71,14 @@ _QUANTIFIER = re.compile(
     r"|[,;]\s*[a-z]\s*\\in\s*\\(?:integers|naturals)\s*$"
 )
 """What letters range over, at the end: “for k ∈ ℤ”, “where n is an integer”, “for all positive integers n”."""
+_PLAIN_FORMS = (
+    (_QUANTIFIER, ""),
+    (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)"), r" \\times "),
+    (re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[\\])"), r" \\cup "),
+    (re.compile(r"(?<=\d)\s*\*\s*I(?![A-Za-z])"), " i "),
+    (re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
+)
+"""What programs and plain text write: 3 x 10^5, (1, 2) U (3, oo), 2*I."""
 _CIRCLE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ|o(?![a-zA-Z]))|\\textdegree|\\degrees?(?![a-zA-Z])")
 _CURRENCY = re.compile(r"(?:\\\$|\\pounds|\\euro|[€£¥])\s*")
 _CURRENCIES = {"\\$": "dollars", "€": "euros", "\\euro": "euros", "£": "pounds", "\\pounds": "pounds", "¥": "yuan"}
@@ -94,7 +102,8 @@ def clean(text: str) -> str:
     text = re.sub(r"\\\(|\\\)|\\\[|\\\]|(?<!\\)\$", " ", text)
     text = _CURRENCY.sub(lambda match: f"\\currency{{{_CURRENCIES.get(match.group().strip(), 'money')}}}", text)
     text = re.sub(r"\\([%#&])", r"\1", text).strip(" *`\n").replace("**", "^")
-    text = _QUANTIFIER.sub("", text)
+    for pattern, plain in _PLAIN_FORMS:
+        text = pattern.sub(plain, text)
     text = re.sub(r"\b([aApP])\.\s?[mM]\b\.?", r"\1m", text)
     return _edges(text.replace(_ROW, "\\\\"))
 

@@ -15,6 +15,7 @@ from papo.verifiers.quantities import (
     named_value,
     radians,
     renamed,
+    roots_of,
     times,
     with_unit,
     with_variable_of,
@@ -43,7 +44,7 @@ class Comparison:
         second = answer.kind if isinstance(answer, Op) else ""
         for name, rule in (
             ("chained", self._chained), ("assign", self._assigned), ("percent", self._percent), ("unit", self._units),
-            ("region", self._regions), ("several", self._several), ("set", self._sets), ("system", self._systems),
+            ("region", self._regions), ("system", self._systems), ("several", self._several), ("set", self._sets),
             ("ratio", self._ratios),
         ):  # fmt: skip
             if name in (first, second):
@@ -182,6 +183,9 @@ class Comparison:
         """x = 1, y = 2 by its names, or as the point (1, 2) in the order of the names."""
         if not (isinstance(gold, Op) and isinstance(answer, Op)) or len(gold.args) != len(answer.args):
             return False
+        if {gold.head, answer.head} <= {"system", "several", "set"} and gold.head != answer.head:
+            roots = [roots_of(node) for node in (gold, answer)]
+            return all(roots) and self._matched(*roots)
         if gold.head == answer.head and [item.head for item in _ops(gold)] != [item.head for item in _ops(answer)]:
             return False
         if {gold.head, answer.head} - {"system", "tuple", "vector"}:

@@ -16,13 +16,28 @@ def parse(text: str) -> Node:
     if len(text) > LONGEST:
         raise Unreadable(f"longer than {LONGEST} characters")
     try:
-        parser = Parser(tokenize(clean(text)))
+        parser = Parser(tokenize(_unwrapped(clean(text))))
         found = parser.junction()
     except RecursionError:
         raise Unreadable("nested too deep") from None
     if not parser.ended:
         raise Unreadable(f"{parser.token.text!r} is left over")
     return found
+
+
+def _unwrapped(text: str) -> str:
+    """((…)) as (…), however deep: brackets around brackets say nothing."""
+    pairs: dict[int, int] = {}
+    opened: list[int] = []
+    for place, char in enumerate(text):
+        if char == "(":
+            opened.append(place)
+        elif char == ")" and opened:
+            pairs[opened.pop()] = place
+    first, last = 0, len(text) - 1
+    while pairs.get(first) == last and pairs.get(first + 1) == last - 1:
+        first, last = first + 1, last - 1
+    return text[first : last + 1]
 
 
 class Parser(Primaries):
@@ -152,7 +167,7 @@ class Parser(Primaries):
             elif self.sign("/"):
                 self.take()
                 found = Op("div", (found, self._after_sign()))
-            elif self.starts_primary() or (self.token.kind == "number" and self.ahead(-1).text in (")", "}")):
+            elif self.starts_primary() or (self.token.kind == "number" and self.ahead(-1).text in (")", "}", "!")):
                 found = Op("mul", (*_factors(found), self.factor()))
             else:
                 return found

@@ -97,12 +97,20 @@ class Primaries(Constructs):
         if name in _SYMBOLS:
             return self._subscripted(name)
         if name in _ACCENTS:
-            return self._subscripted(f"{name} {_letters_of(self.argument())}")
+            letters = self._corners() if name in ("angle", "triangle") else _letters_of(self.argument())
+            return self._subscripted(f"{name} {letters}")
         if name in _BIG:
             return self.big(name)
         if name in _PAIRS:
             return Op(_PAIRS[name], (self.argument(), self.argument()))
         return self._delimited(name)
+
+    def _corners(self) -> str:
+        """The letters of ∠ABC."""
+        letters = [self.take().text]
+        while self.token.kind == "symbol" and not self.token.spaced and self.token.text.isupper():
+            letters.append(self.take().text)
+        return "".join(letters)
 
     def _delimited(self, name: str) -> Node:
         if name in _CLOSING:
@@ -163,8 +171,11 @@ def _pair(opening: str, inner: Node, closing: str) -> Node:
     items = inner.args if isinstance(inner, Op) and inner.head == "list" else (inner,)
     if opening == "(" and closing == ")":
         return Op("tuple", items) if len(items) > 1 else Op("paren", items)
-    if len(items) == 1 and (opening, closing) == ("[", "]"):
-        return Op("paren", items)
+    if (opening, closing) == ("[", "]"):
+        if (rows := _rows(items)) is not None:
+            return rows
+        if len(items) == 1:
+            return Op("paren", items)
     if len(items) != 2:
         if (opening, closing) == ("[", "]"):
             return Op("tuple", items)
@@ -172,6 +183,14 @@ def _pair(opening: str, inner: Node, closing: str) -> Node:
     # The French way turns the brackets outward: ]1,2[ is (1,2).
     bounds = ("(" if opening in ("(", "]") else "[") + (")" if closing in (")", "[") else "]")
     return Op(f"interval:{bounds}", items)
+
+
+def _rows(items: tuple[Node, ...]) -> Op | None:
+    """[[1, 2], [3, 4]] as a matrix; None where the items are no rows of one length."""
+    rows = [item.args for item in items if isinstance(item, Op) and item.head in ("interval:[]", "tuple", "paren")]
+    if len(rows) != len(items) or len({len(row) for row in rows}) != 1 or (len(items) == 1 and len(rows[0]) == 1):
+        return None
+    return Op(f"matrix:{len(rows)}", tuple(entry for row in rows for entry in row))
 
 
 def _letters_of(node: Node) -> str:

@@ -9,6 +9,7 @@ from papo.verifiers.syntax import Node, Num, Op, Sym, is_container, number, symb
 from papo.verifiers.units import is_letter_unit, measure
 
 _FUNCTION = re.compile(r"(\w+)\(([a-zA-Z]\w*)\)")
+_INDEXED = re.compile(r"_?\d+$")
 _CONSTANT = re.compile(r"[A-DK](?:_?\d)?|c_?\d")
 _PER_DEGREE = Op("mul", (Num(Fraction(1, 180)), Sym("pi")))
 
@@ -76,3 +77,11 @@ def with_variable_of(name: str, other: str, value: Node) -> Node | None:
     if first is None or second is None or first.group(1) != second.group(1) or is_container(value):
         return None
     return fold(renamed(value, {second.group(2): first.group(2)}))
+
+
+def roots_of(node: Op) -> Sequence[Node]:
+    """The values of x_1 = 1, x_2 = 2, or of a list; none for a system of several unknowns."""
+    if node.head != "system":
+        return node.args
+    letters = {_INDEXED.sub("", item.head) for item in node.args if isinstance(item, Op)}
+    return [item.args[0] for item in node.args if isinstance(item, Op)] if len(letters) == 1 else []

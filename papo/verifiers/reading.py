@@ -33,6 +33,15 @@ _PHRASES = {
     "all real numbers": REALS, "all reals": REALS, "real numbers": REALS, "the real numbers": REALS, "全体实数": REALS,
     "all real values": REALS, "实数": REALS, "empty set": _EMPTY, "the empty set": _EMPTY, "空集": _EMPTY,
 }  # fmt: skip
+_NUMBER_WORDS = {
+    word: value
+    for spelled in (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+        " seventeen eighteen nineteen twenty",
+        "零 一 二 三 四 五 六 七 八 九 十",
+    )
+    for value, word in enumerate(spelled.split())
+}
 _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 MOST_WORDS = 3
 """Words of a text that can be a reference answer: a name, a direction, a choice. More is prose."""
@@ -59,6 +68,8 @@ def classify(tree: Node) -> Node:
         return rule(tree)
     if any(isinstance(part, Op) and part.head in ("pm", "mp") for part in walk(tree)):
         return _plus_minus(tree)
+    if tree.kind in ("mul", "neg") and (scaled := _scaled(tree)) is not None:
+        return scaled
     _refuse_containers(tree)
     return fold(tree)
 
@@ -69,6 +80,16 @@ def _refuse_containers(tree: Op) -> None:
             if part.kind == "unit" and part.parameter == "degree":
                 continue
             raise Unreadable(f"{part.kind} inside an expression")
+
+
+def _scaled(tree: Op) -> Node | None:
+    """A number times a matrix or a vector, entry by entry; None for any other product."""
+    places = [part for part in tree.args if isinstance(part, Op) and part.kind in ("matrix", "vector")]
+    if len(places) != 1:
+        return None
+    sign = (Num(Fraction(-1)),) if tree.kind == "neg" else ()
+    factors = sign + tuple(part for part in tree.args if part is not places[0])
+    return Op(places[0].head, tuple(classify(Op("mul", (*factors, entry))) for entry in places[0].args))
 
 
 def _plus_minus(tree: Op) -> Node:
@@ -197,7 +218,10 @@ def _unit(tree: Op) -> Node:
 
 def _text(tree: Op) -> Node:
     words = tree.parameter.strip()
-    found = _PHRASES.get(words.lower())
+    low = words.lower()
+    if low in _NUMBER_WORDS:
+        return Num(Fraction(_NUMBER_WORDS[low]))
+    found = _PHRASES.get(low)
     return found if found is not None else Op(f"text:{words}", ())
 
 

@@ -164,14 +164,16 @@ def _words(text: str) -> list[Token]:
 def _letters(run: str, *, spaced: bool, after: Token | None) -> list[Token]:
     """Letters outside \\text: a function, a name, a word, a unit after a number, or a product of symbols."""
     low = run.lower()
+    numeric = after is not None and (after.kind in ("number", "words") or after.text in ("}", ")", "]", "/"))
+    if numeric and is_unit(run):
+        return [Token("words", run, spaced=spaced)]
     if run in FUNCTIONS or low in ("sqrt", "sin", "cos", "tan", "ln", "log", "exp", "arctan", "arcsin", "arccos"):
         return [Token("command", low, spaced=spaced)]
     if run in _NAMES or low in ("pi", "infinity", "inf"):
         return [Token("command", "infty" if low in ("infinity", "inf", "infty") else low if low == "pi" else run)]
     if low in JOINING:
         return [Token("command", JOINING[low])]
-    numeric = after is not None and (after.kind == "number" or after.text in ("}", ")", "]"))
-    if (numeric and is_unit(run)) or len(run) > 3 or "'" in run or low in _SHORT_WORDS:
+    if len(run) > 3 or "'" in run or low in _SHORT_WORDS:
         return [Token("words", run, spaced=spaced)]
     return [Token("symbol", letter, spaced=spaced and index == 0) for index, letter in enumerate(run)]
 

@@ -82,6 +82,7 @@ SAME = [
     ("f(z)=z", r"f(n) = n \text{ for all positive integers } n"), (r"k\pi", r"k\pi \text{ for } k \in \mathbb{Z}"),
     (r"k\pi", r"k\pi, k \in \mathbb{Z}"), ("166", r"166 \text{ $cm^2$}"), (r"9.8\text{ m/s}^2", r"9.8 \text{ m/s}^2"),
     ("153", "**153**"), ("2^n", "2^n, where $n$ is an integer"), ("y=2x", "x=y/2"),
+   
 ]  # fmt: skip
 DIFFERENT = [
     (r"2\pi", "6.283185307179586..."), (r"\{1,2,3\}", r"\{1,2\}"), (r"\{1,2,3\}", "(1,2,3)"), ("1, -2", "1"),
@@ -127,6 +128,7 @@ MISLEADING = [
     ("f(x)=x", "f(2)=2"), ("|x-20|", "20-x"), (r"\sqrt{(x-20)^2}", "20-x"),
     (r"\lfloor\sqrt{n-1}\rfloor", r"\lfloor\sqrt{n-2}\rfloor"),
     (r"\lfloor n/7 \rfloor", r"\lfloor (n-1)/7 \rfloor"), (r"\arcsin(\sin x)", "x"), (r"\sqrt[3]{x^3}", "|x|"),
+   
 ]  # fmt: skip
 
 
