@@ -147,6 +147,14 @@ def doctor(runs: Runs = Path("runs")) -> None:
 
 
 @app.command()
+def presets(name: Annotated[str | None, typer.Argument(help="One of them; default: list all.")] = None) -> None:
+    """The settings of papers, as YAML for a run config."""
+    with failures():
+        for line in commands.presets(name):
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@app.command()
 def samples(
     run: RunId,
     at: Annotated[int | None, typer.Option(help="Iteration; default: the newest.")] = None,

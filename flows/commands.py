@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import yaml
+
 from flows import build
 from flows.build import Places
 from flows.conduct import Ended
@@ -15,9 +17,11 @@ from flows.samples import Order, samples
 from flows.server import up
 from flows.trial import trial
 from papo.errors import ConfigError, Interrupted, PapoError
+from papo.presets import PRESETS
 from papo.rewards import MathAnswer
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
+from schemas.presets import sections_of
 from tasks.answerfiles import unverifiable, verify_answers
 from tasks.export import export_version
 from tasks.opening import close_run
@@ -159,6 +163,17 @@ def validate(config: str, *, overrides: Sequence[str]) -> Iterator[str]:
 
 def _warnings(config: RunConfig, base: Path) -> list[str]:
     return [*warnings_of(config), *model_warnings(config, base)]
+
+
+def presets(name: str | None) -> Iterator[str]:
+    """The papers' settings: all by name with their sources, or one as YAML to be put into a run config."""
+    if name is None:
+        yield from (f"{known:20} {preset.source}" for known, preset in PRESETS.items())
+        return
+    if name not in PRESETS:
+        raise ConfigError(f"There is no preset {name!r}. There are: {', '.join(PRESETS)}.")
+    yield f"# {name}: {PRESETS[name].source}"
+    yield yaml.safe_dump(sections_of(PRESETS[name]), sort_keys=False).rstrip()
 
 
 def show_samples(run_id: str, places: Places, *, at: int | None, order: Order, count: int) -> Iterator[str]:

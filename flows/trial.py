@@ -13,9 +13,10 @@ from flows.samples import described
 from papo.runs import RunView, open_run
 from schemas.loading import load_config
 from tasks.calling import direct
+from tasks.memory import peak_memory
 from tasks.opening import close_run
 from tasks.run import Run
-from tasks.trial import longest_update, peak_memory, preview
+from tasks.trial import longest_update, preview
 
 PROMPTS = 2
 FORCED = ("iterations=1", f"prompts_per_iteration={PROMPTS}", "evaluation=null", "tracking.mlflow=off")

@@ -6,7 +6,7 @@ are a run config's. Source of each: see its `source`.
 
 from papo.advantages import DrGrpo, FilterAccuracy, FilterGroups, Gae, Grpo, Papo, Prime, Prpo, RisingLambda, Rloo
 from papo.algorithm import Algorithm
-from papo.losses import Gspo, Vanilla
+from papo.losses import Gspo, ImplicitPrm, Vanilla
 from papo.values import value
 
 _CLIP_HIGHER = Vanilla(clip_ratio_low=0.2, clip_ratio_high=0.28)
@@ -91,6 +91,7 @@ prime = Preset(
 prime_authors_code = Preset(
     algorithm=Algorithm(
         advantage=Prime(prime_impl="verl", reward_dpo_coef=5.0, reward_gt_coef=5.0, whiten_count_eps=1e-8),
+        implicit_prm=ImplicitPrm(prime_forward="double", prime_norm="batch_norm", prime_last_token="zero"),
         use_kl_loss=True,
         kl_loss_coef=0.001,
         ppo_mini_batch_size=256,

@@ -11,7 +11,7 @@ from pydantic import Field
 from papo.advantages import FilterAccuracy, FilterGroups
 from papo.algorithm import PAPO, Algorithm
 from papo.engines.protocol import EngineSettings, LoraSettings, OptimizerSettings
-from papo.rewards import FormatReward, OutcomeReward
+from papo.rewards import FormatReward, OutcomeReward, TextReward
 from papo.scorers import ProcessScorer
 from papo.segmentation import Segmenter
 from schemas.beside import CriticConfig, ImplicitPrmConfig
@@ -52,6 +52,15 @@ class SamplingConfig(Section):
     """PRIME's filter: more prompts are drawn, and those that are too easy or too hard are left out."""
 
 
+class TextTerm(Section):
+    """A reward of a completion's text alone, and what it weighs."""
+
+    reward: Annotated[TextReward, Field(discriminator="kind")]
+    """Which."""
+    weight: float = 1.0
+    """What it is multiplied by in outcome_reward."""
+
+
 class RewardConfig(Section):
     outcome: OutcomeReward
     """The verifier."""
@@ -63,6 +72,18 @@ class RewardConfig(Section):
     """See accuracy_offset."""
     accuracy_offset: float = 0.0
     """outcome_reward = scale · accuracy + offset + format_weight · format; 2 and -1 give DAPO's ±1."""
+    also: Annotated[tuple[TextTerm, ...], LATER] = ()
+    """Further rewards, added to outcome_reward by their weights; correctness never depends on them."""
+    overlong_buffer_len: Annotated[int | None, LATER] = Field(default=None, ge=0)
+    """DAPO's soft punishment: tokens before sampling.max_completion_length over which the reward falls; null: none."""
+    overlong_penalty_factor: Annotated[float, LATER] = Field(default=1.0, gt=0.0)
+    """By how much it falls at most."""
+
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """The parts of outcome_reward before their weights, in the order of the frame's `components`."""
+        parts = ["accuracy", "format", *(term.reward.kind for term in self.also)]
+        return tuple(parts if self.overlong_buffer_len is None else [*parts, "overlong"])
 
 
 class EvaluationConfig(Section):

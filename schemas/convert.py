@@ -57,6 +57,7 @@ def scored_rollouts(
         lengths=joined["length"].cast(pl.Int64).to_numpy(),
         step_ends=_step_ends(joined["step_ends"]) if steps else None,
         step_scores=_ragged(joined["step_scores"]) if steps else None,
+        components=_components(joined["components"]),
         token_rewards=_token_rewards(joined, algorithm, kl_coef),
         token_values=_ragged(joined["token_values"]) if frames.values is not None else None,
         final_values=_numbers(joined["final_value"]) if frames.values is not None else None,
@@ -71,7 +72,7 @@ def _joined(frames: BatchFrames) -> pl.DataFrame:
         *KEY, pl.col("token_ids").list.len().alias("length"), "completion_mask", "finish_reason"
     )
     rights = (
-        (frames.outcomes, ("outcome_reward", "correct")),
+        (frames.outcomes, ("outcome_reward", "correct", "components")),
         (frames.scores, ("process_score", "step_ends", "step_scores")),
         (frames.logprobs, ("old_logprobs", "ref_logprobs")),
         (frames.values, ("token_values", "final_value")),
@@ -107,6 +108,12 @@ def _token_rewards(joined: pl.DataFrame, algorithm: Algorithm, kl_coef: float | 
 
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return column.fill_null(float("nan")).to_numpy().astype(np.float64)
+
+
+def _components(lists: pl.Series) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """(rollouts, rewards); NaN where a row has none."""
+    values, count = _ragged(lists).values, max(len(lists), 1)
+    return values.reshape(len(lists), len(values) // count)
 
 
 def _ragged(lists: pl.Series) -> Ragged:

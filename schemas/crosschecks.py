@@ -11,8 +11,6 @@ from schemas.rewardchecks import reward_faults
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
 _GROUP: Field = ("sampling", "num_generations")
-_LATER = {"components": "several rewards a rollout, which this version does not keep apart yet"}
-"""What `Needs` can ask for and no stage brings."""
 
 
 def cross_faults(config: RunConfig) -> list[Fault]:
@@ -73,10 +71,10 @@ def _algorithm_faults(config: RunConfig) -> list[Fault]:
             "Add one (scorer: {kind: chain_rubric}), or use algorithm.advantage.kind: grpo."
         )
         found.append(Fault(("scorer",), text, (("algorithm", "advantage"),)))
-    for name, what in _LATER.items():
-        if getattr(algorithm.needs, name):
-            text = f"needs {what}: use another setting."
-            found.append(Fault(("algorithm",), text))
+    weights, parts = getattr(algorithm.advantage, "reward_weights", None), config.reward.component_names
+    if weights is not None and len(weights) != len(parts):
+        text = f"has {len(weights)} weights, but the reward has {len(parts)} parts: {', '.join(parts)}. Give one each."
+        found.append(Fault(("algorithm", "advantage", "reward_weights"), text, (("reward",),)))
     size, rows = algorithm.ppo_mini_batch_size, config.rows_per_iteration
     if size is not None and size > rows:
         text = (

@@ -126,6 +126,8 @@ class Outcomes(Keyed):
     """From the unshaped outcome; null with the reward."""
     accuracy_reward: pl.Float64 = pa.Field(nullable=True)
     format_reward: pl.Float64 = pa.Field(nullable=True)
+    components: Annotated[pl.List, pl.Float64()] = pa.Field()
+    """What the outcome reward is made of, before weights: accuracy (scaled), format, further ones as declared."""
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()
     verifier_version: pl.String = pa.Field()

@@ -61,7 +61,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
 
 def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> pl.DataFrame:
     """Evaluation rows: what was said, whether it is right, and its process score where the run has a scorer."""
-    verdicts = outcomes(rollouts, prompts, config.reward)
+    verdicts = outcomes(rollouts, prompts, config)
     if config.scorer is None:
         scores = pl.Series("process_score", [None] * rollouts.height, dtype=pl.Float64)
     else:

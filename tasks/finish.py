@@ -10,6 +10,7 @@ from schemas.records import GENESIS, Batch, Commit, FrameRef, IterationState, Le
 from tasks.batches import credited, kept_groups
 from tasks.bysource import accuracy_by_source
 from tasks.evaluate import evaluation_summary
+from tasks.memory import peak_memory
 from tasks.run import Run
 from tasks.sample import after_rounds
 from tasks.stage import stage
@@ -71,7 +72,9 @@ def finish(
         fencing_token=run.lease.token,
     )
     seconds = {f"seconds/{name}": spent for name, spent in run.seconds.items()}
-    run.journal.metrics(iteration, {**summary, **seconds})
+    peak = peak_memory(run.engine)
+    memory: Numbers = {} if peak is None else {"memory/engine_peak_bytes": peak}
+    run.journal.metrics(iteration, {**summary, **seconds, **memory})
     run.store.commit(commit)
     run.commits.append(commit)
     run.ledger.append(commit)

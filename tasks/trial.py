@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import Engine, Tokenize, Update
+from papo.engines.protocol import Tokenize, Update
 from schemas.frames import Rollouts, columns_of
 from schemas.records import FrameRef
 from tasks.run import MODEL, SCRATCH, Run
@@ -102,22 +102,6 @@ def longest_update(run: Run, rollouts: list[FrameRef]) -> None:
         ),
         run.progress,
     )
-
-
-def peak_memory(engine: Engine) -> int | None:
-    """Largest resident memory of the engine's processes so far, in bytes; None where the system does not tell."""
-    pids: tuple[int, ...] = getattr(engine, "pids", ())
-    peaks = [_high_water(pid) for pid in pids]
-    return sum(peak for peak in peaks if peak is not None) or None
-
-
-def _high_water(pid: int) -> int | None:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return None
-    line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
-    return int(line.split()[1]) * 1024 if line else None
 
 
 def _row(index: int, prompt_id: str, ids: list[int]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from papo.errors import RewardFailed
-from papo.rewards import Answered, Verdict, judge_all, shape_reward
-from schemas.config import RewardConfig, identity_of
+from papo.rewards import Answered, Verdict, judge_all, overlong_penalty, shape_reward
+from schemas.config import RewardConfig, RunConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.run import Run
@@ -24,7 +24,8 @@ Faulty = list[tuple[int, int, str]]
 @stage(version=1)
 def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[FrameRef]) -> list[FrameRef]:
     """Outcomes: one shard for each shard of rollouts. Raises RewardFailed if the reward fails on too many."""
-    reward = run.configs(state.iteration).reward
+    config = run.configs(state.iteration)
+    reward = config.reward
     failed: Faulty = []
     made = [
         run.made(
@@ -36,10 +37,15 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
                 "prompts": prompts.sha256,
                 "rollouts": shard.sha256,
                 "reward": identity_of(reward),
-                "versions": [reward.outcome.version, reward.format.version],
+                "versions": [
+                    reward.outcome.version,
+                    reward.format.version,
+                    *(term.reward.version for term in reward.also),
+                ],
+                "longest": config.sampling.max_completion_length if reward.overlong_buffer_len is not None else None,
             },
             make=lambda shard=shard: outcomes(
-                run.store.load(shard), run.store.load(prompts), reward, progress=run.progress, failed=failed
+                run.store.load(shard), run.store.load(prompts), config, progress=run.progress, failed=failed
             ),
         )
         for shard in rollouts
@@ -51,7 +57,7 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
 def outcomes(
     rollouts: pl.DataFrame,
     prompts: pl.DataFrame,
-    reward: RewardConfig,
+    config: RunConfig,
     *,
     progress: Callable[[int, int], None] | None = None,
     failed: Faulty | None = None,
@@ -60,19 +66,21 @@ def outcomes(
 
     `failed` takes the rows on which the reward raised: their reward is null and their status `error`.
     """
+    reward = config.reward
     keyed = rollouts.join(
         prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
     )
     asked = [
         Answered(**row) for row in keyed.select("completion", "reference_answer", "finish_reason").iter_rows(named=True)
     ]
+    length = pl.col("token_ids").list.len().alias("length")
     rows: list[dict[str, Any]] = []
     for key, verdict in zip(
-        keyed.select("group_id", "sample_index", "completion").iter_rows(named=True),
+        keyed.select("group_id", "sample_index", "completion", length).iter_rows(named=True),
         judge_all(reward.outcome, asked),
         strict=True,
     ):
-        rows.append(_outcome(key, verdict, reward))
+        rows.append(_outcome(key, verdict, reward, longest=config.sampling.max_completion_length))
         if verdict.status == "error" and failed is not None:
             failed.append((key["group_id"], key["sample_index"], verdict.reason or ""))
         if progress is not None:
@@ -80,17 +88,26 @@ def outcomes(
     return pl.DataFrame(rows, schema=columns_of(Outcomes))
 
 
-def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig) -> dict[str, Any]:
-    verdict = replace(verdict, format=reward.format(row["completion"]))
+def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, longest: int) -> dict[str, Any]:
+    completion = row["completion"]
+    verdict = replace(verdict, format=reward.format(completion))
+    accuracy = shape_reward(verdict, accuracy_scale=reward.accuracy_scale, accuracy_offset=reward.accuracy_offset)
+    texts = [term.reward(completion) for term in reward.also]
+    parts: list[float | None] = [accuracy, verdict.format, *texts]
+    weights = [1.0, reward.format_weight, *(term.weight for term in reward.also)]
+    if reward.overlong_buffer_len is not None:
+        parts.append(
+            overlong_penalty(
+                row["length"], max_completion_length=longest, overlong_buffer_len=reward.overlong_buffer_len
+            )
+        )
+        weights.append(reward.overlong_penalty_factor)
+    terms = [weight * (part or 0.0) for weight, part in zip(weights, parts, strict=True) if weight]
     return {
         "group_id": row["group_id"],
         "sample_index": row["sample_index"],
-        "outcome_reward": shape_reward(
-            verdict,
-            format_weight=reward.format_weight,
-            accuracy_scale=reward.accuracy_scale,
-            accuracy_offset=reward.accuracy_offset,
-        ),
+        "outcome_reward": None if accuracy is None else sum(terms),
+        "components": parts,
         "correct": verdict.correct,
         "accuracy_reward": verdict.accuracy,
         "format_reward": verdict.format,

@@ -9,6 +9,7 @@ from papo.rewards.custom import CustomReward
 from papo.rewards.format import FormatReward
 from papo.rewards.language import LanguageConsistency
 from papo.rewards.math_answer import MathAnswer
+from papo.rewards.overlong import overlong_penalty
 from papo.rewards.repetition import NgramRepetition
 from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
 
@@ -29,5 +30,6 @@ __all__ = [
     "Verdict",
     "VerdictStatus",
     "judge_all",
+    "overlong_penalty",
     "shape_reward",
 ]

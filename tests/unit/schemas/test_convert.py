@@ -18,7 +18,14 @@ ROLLOUTS = pl.DataFrame(
         "finish_reason": ["stop", "length", "stop"],
     }
 )
-OUTCOMES = pl.DataFrame({**KEYS, "outcome_reward": [1.0, 0.0, None], "correct": [True, False, None]})
+OUTCOMES = pl.DataFrame(
+    {
+        **KEYS,
+        "outcome_reward": [1.0, 0.0, None],
+        "correct": [True, False, None],
+        "components": [[1.0, 0.5], [0.0, 1.0], [None, 1.0]],
+    }
+)
 SCORES = pl.DataFrame(
     {
         **KEYS,

@@ -78,6 +78,7 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
         "correct": pl.Series([True, False, None], dtype=pl.Boolean),
         "accuracy_reward": floats(1.0, 0.0, None),
         "format_reward": floats(1.0, 0.0, None),
+        "components": lists([1.0, 1.0], [0.0, 0.0], [None, 1.0], of=pl.List(pl.Float64)),
         "extracted": texts(SECRET, None, None),
         "status": texts("ok", "ok", "unscorable"),
         "verifier_version": texts("v", "v", "v"),

@@ -47,7 +47,12 @@ NO_IDENTITY = {
     "on_inexact_replay",
     "gap_alarm",
 }
-NOT_ALONE = {"algorithm.loss_norm_constant", "algorithm.use_kl_in_reward", "algorithm.ref_update_interval"}
+NOT_ALONE = {
+    "algorithm.loss_norm_constant",
+    "algorithm.use_kl_in_reward",
+    "algorithm.ref_update_interval",
+    "reward.also",
+}
 """Fields that no other value of fits without a change elsewhere; kinds are another section, seen below."""
 
 
@@ -132,6 +137,10 @@ def test_no_field_is_named_that_does_not_exist() -> None:
             }
         },
         {"evaluation": None},
+        {"reward": {**CONFIG["reward"], "also": [{"reward": {"kind": "ngram_repetition"}}]}},
+        {"critic": {"warmup_iterations": 1}},
+        {"sampling": {"filter_groups": {}}},
+        {"sampling": {"filter_accuracy": {}}},
         {"data": {**CONFIG["data"], "evaluation": None}},
         {"data": {**CONFIG["data"], "train": {"kind": "chains"}}},
     ],

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from papo.errors import ConfigError, RewardFailed
-from papo.rewards import CustomReward, MathAnswer
-from schemas.config import RewardConfig
+from papo.rewards import CustomReward, LanguageConsistency, MathAnswer, NgramRepetition
+from schemas.config import RewardConfig, TextTerm
 from schemas.frames import Outcomes
 from schemas.loading import load_config
 from tasks.verify import Faulty, outcomes
@@ -27,8 +27,15 @@ ROLLOUTS = pl.DataFrame(
             r"\boxed{\sum_{k=1}^{4900} k^{-1/3}}",
         ],
         "finish_reason": ["stop", "stop", "stop", "stop", "stop", "stop"],
+        "token_ids": [[1] * 2, [1] * 3, [1] * 4, [1], [1], [1]],
     },
-    schema={"group_id": pl.Int32, "sample_index": pl.Int32, "completion": pl.String, "finish_reason": pl.String},
+    schema={
+        "group_id": pl.Int32,
+        "sample_index": pl.Int32,
+        "completion": pl.String,
+        "finish_reason": pl.String,
+        "token_ids": pl.List(pl.Int32),
+    },
 )
 PROMPTS = pl.DataFrame(
     {"group_id": [0, 1, 2, 3], "reference_answer": ["1/2", "7", "the answer is unknowable", "\\pi"]},
@@ -36,10 +43,15 @@ PROMPTS = pl.DataFrame(
 )
 
 
+def judged(reward: RewardConfig, failed: Faulty | None = None) -> pl.DataFrame:
+    """The simulation's run has completions of 4 tokens at most."""
+    return outcomes(ROLLOUTS, PROMPTS, config_with(reward=reward), failed=failed)
+
+
 def test_unknown_rewards_are_null_with_their_status() -> None:
     """BUG-056 (an unreadable reference), BUG-138 (a timeout): neither is ever 0 or 1."""
     reward = RewardConfig(outcome=MathAnswer(cpu_seconds=0.01))
-    frame = Outcomes.validate(outcomes(ROLLOUTS, PROMPTS, reward))
+    frame = Outcomes.validate(judged(reward))
     assert frame["outcome_reward"].to_list() == [1.0, 0.0, 1.0, 0.0, None, None]
     assert frame["correct"].to_list() == [True, False, True, False, None, None]
     assert frame["status"].to_list() == ["ok", "ok", "ok", "no_answer", "unscorable", "timeout"]
@@ -50,9 +62,28 @@ def test_shaping_leaves_correctness_and_the_unknown_alone() -> None:
     reward = RewardConfig(
         outcome=MathAnswer(cpu_seconds=0.01), accuracy_scale=2.0, accuracy_offset=-1.0, format_weight=0.1
     )
-    frame = outcomes(ROLLOUTS, PROMPTS, reward)
+    frame = judged(reward)
     assert frame["outcome_reward"].to_list() == [1.0, -1.0, 1.0, -1.0, None, None]
     assert frame["accuracy_reward"].to_list() == [1.0, 0.0, 1.0, 0.0, None, None]
+
+
+def test_further_rewards_are_added_by_weight_and_kept_apart() -> None:
+    """accuracy, format, repetition (0 for such short texts), and −1 at 4 of 4 tokens, −½ at 3 with a buffer of 2."""
+    also = (TextTerm(reward=NgramRepetition(), weight=2.0), TextTerm(reward=LanguageConsistency(), weight=0.5))
+    reward = RewardConfig(
+        outcome=MathAnswer(cpu_seconds=0.01), also=also, overlong_buffer_len=2, overlong_penalty_factor=0.5
+    )
+    assert reward.component_names == ("accuracy", "format", "ngram_repetition", "language_consistency", "overlong")
+    frame = Outcomes.validate(judged(reward))
+    assert frame["components"].to_list()[:3] == [
+        [1.0, 0.0, 0.0, 1.0, 0.0],
+        [0.0, 0.0, 0.0, 1.0, -0.5],
+        [1.0, 0.0, 0.0, 1.0, -1.0],
+    ]
+    assert frame["outcome_reward"].to_list()[:3] == [1.5, 0.25, 1.0]
+    assert frame["correct"].to_list()[:3] == [True, False, True]
+    assert frame["components"][4].to_list() == [None, 0.0, 0.0, 1.0, 0.0]
+    assert frame["outcome_reward"][4] is None, "an unknown accuracy is not made up for by the rest"
 
 
 def test_bug_067_a_failing_reward_gives_the_row_no_reward_and_is_reported(tmp_path: Path) -> None:
@@ -61,7 +92,7 @@ def test_bug_067_a_failing_reward_gives_the_row_no_reward_and_is_reported(tmp_pa
         "def f(completion, **_):\n    return 1 if completion.startswith('I cannot') else [][len(completion)]\n"
     )
     failed: Faulty = []
-    frame = outcomes(ROLLOUTS, PROMPTS, RewardConfig(outcome=CustomReward(target=f"{file}:f")), failed=failed)
+    frame = judged(RewardConfig(outcome=CustomReward(target=f"{file}:f")), failed)
     assert frame["status"].to_list() == ["error", "error", "error", "ok", "error", "error"]
     assert frame["outcome_reward"].to_list() == [None, None, None, 1.0, None, None]
     assert failed[0] == (0, 0, "IndexError: list index out of range")
