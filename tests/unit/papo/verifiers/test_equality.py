@@ -82,7 +82,33 @@ SAME = [
     ("f(z)=z", r"f(n) = n \text{ for all positive integers } n"), (r"k\pi", r"k\pi \text{ for } k \in \mathbb{Z}"),
     (r"k\pi", r"k\pi, k \in \mathbb{Z}"), ("166", r"166 \text{ $cm^2$}"), (r"9.8\text{ m/s}^2", r"9.8 \text{ m/s}^2"),
     ("153", "**153**"), ("2^n", "2^n, where $n$ is an integer"), ("y=2x", "x=y/2"),
-   
+    ("300000", "3 x 10^5"), ("300000", "3 × 10^5"), (r"(-\infty,-1)\cup(2,\infty)", "(-oo, -1) U (2, oo)"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "[[1,2],[3,4]]"), (r"\begin{pmatrix}1\\2\end{pmatrix}", "[[1],[2]]"),
+    ("[1,2]", "[1,2]"), ("[[1,2,3]]", r"\begin{pmatrix}1&2&3\end{pmatrix}"),
+    ("5", "((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((5))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))"),
+    ("11-i", "11 - 1.0*I"), ("12", "twelve"), ("12", r"\text{twelve}"), ("three", "3"),
+    ("1, -2", "x_1 = 1, x_2 = -2"),
+    (r"\frac{1}{2}\begin{pmatrix}2\\4\end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
+    (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}"), ("90 km/hr", "90 km/h"),
+    ("5 min", "300 sec"), ("5 min", "5 minutes"), (r"5\text{ min}", "5"), (r"\min(3,4)", "3"), (r"\max(3,4)", "4"),
+    (r"\gcd(12,18)", "6"), (r"2\sin 30^\circ", "1"), (r"25^\circ C", r"25 \text{°C}"), ("x^2-4=0", "x^2=4"),
+    (r"\frac{x}{2}+\frac{y}{3}=1", "3x+2y=6"), ("y-3=2(x-1)", "y=2x+1"), (r"\sqrt[4]{16}", "2"), (r"\binom52", "10"),
+    (r"{5 \choose 2}", "10"), ("1.5E-3", "0.0015"), ("1 000 000", "10^6"), ("(2,5]", r"2<x\le 5"),
+    (r"\{x\in\mathbb{R}: x>3\}", r"(3,\infty)"), ("x>3", r"x \in (3, \infty)"), (r"\{1,2,3\}", "1, 2 and 3"),
+    (r"\{(1,2),(3,4)\}", "(1,2),(3,4)"), ("7", r"\text{The answer is } 7"), ("7", r"\approx 7"),
+    ("3.14", r"x \approx 3.14"), ("x²", "x^2"), ("x₁", "x_1"), (r"\frac{\pi}{2}", r"90^\circ"), (r"2\pi r", "2πr"),
+    (r"\pi r^2", "πr²"), ("ab+bc", "bc + ab"), ("10!", "3628800"), (r"\frac{10!}{5!5!}", "252"), (r"e^{2\pi i}", "1"),
+    (r"\sqrt{-4}", "2i"), ("(1+i)^2", "2i"), ("a_n = 2n+1", "2n+1"), (r"\overline{AB}", r"\overline{AB}"),
+    (r"\angle ABC = 60^\circ", r"60^\circ"), (r"-\infty", "-∞"), (r"1\frac{1}{2}", r"1\frac12"),
+    (r"-1\frac{1}{2}", "-1.5"), (r"0.\overline{9}", "1"), (r"\frac{1}{3}", r"33.\overline{3}\%"),
+    (r"1+\frac{1}{1+\frac{1}{2}}", r"\frac{5}{3}"),
+    (r"x=\frac{-b\pm\sqrt{b^2-4ac}}{2a}", r"\frac{-b+\sqrt{b^2-4ac}}{2a}, \frac{-b-\sqrt{b^2-4ac}}{2a}"),
+    (r"2\sqrt{3}", r"\sqrt{12}"), (r"\sin\theta", r"\sin(\theta)"), (r"\sin^{-1}(1)", r"\frac{\pi}{2}"),
+    (r"\tan^{-1} x", r"\arctan x"), (r"\log_2(8)", "3"), (r"\ln(e^2)", "2"), (r"\frac{d}{2}", "d/2"), (r"100\%", "1"),
+    (r"5 \%", "0.05"), ("no", "No"), (r"x\le-1\text{ or }x\ge 2", r"(-\infty,-1]\cup[2,\infty)"),
+    (r"\frac{3}{x+1}", r"\frac{-3}{-x-1}"), ("4x^3", "4x³"), ("1:2:3", "2:4:6"), ("3:2", "1.5"), ("4,5", "5,4"),
+    (r"\langle 1,2,3\rangle", "(1,2,3)"), ("i+2j", "2j+i"), (r"\hat{i}+2\hat{j}", r"2\hat{j}+\hat{i}"),
+    (r"\vec{v}", r"\vec{v}"), (r"\triangle ABC", r"\triangle ABC"),
 ]  # fmt: skip
 DIFFERENT = [
     (r"2\pi", "6.283185307179586..."), (r"\{1,2,3\}", r"\{1,2\}"), (r"\{1,2,3\}", "(1,2,3)"), ("1, -2", "1"),
@@ -128,7 +154,10 @@ MISLEADING = [
     ("f(x)=x", "f(2)=2"), ("|x-20|", "20-x"), (r"\sqrt{(x-20)^2}", "20-x"),
     (r"\lfloor\sqrt{n-1}\rfloor", r"\lfloor\sqrt{n-2}\rfloor"),
     (r"\lfloor n/7 \rfloor", r"\lfloor (n-1)/7 \rfloor"), (r"\arcsin(\sin x)", "x"), (r"\sqrt[3]{x^3}", "|x|"),
-   
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "[[1,3],[2,4]]"), ("x_1=1, x_2=2", "x_1=2,x_2=1"), ("1,2", "x=1,y=2"),
+    (r"25^\circ C", r"25^\circ F"), (r"\{(1,2)\}", r"\{1,2\}"), ("a_n=2n+1", "a_n = 2n-1"),
+    (r"2\frac{3}{4}", r"2\cdot\frac34"), ("0.999", "1"), (r"\frac{22}{7}", r"\pi"), ("3", "3.00000000001"),
+    ("10^{-10}", "0"), ("(4,5)", "(5,4)"),
 ]  # fmt: skip
 
 
