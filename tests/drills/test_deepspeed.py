@@ -15,9 +15,11 @@ import pytest
 import yaml
 
 from papo.engines.reaping import start_time
+from tasks.disk import LocalDisk
 from tasks.journal import read_lines
 from tasks.lock import is_held
 from tasks.status import RunStatus, status_of
+from tasks.store import RunStore
 from tests.drills.runs import wait_until
 
 SFT: dict[str, Any] = {
@@ -40,6 +42,8 @@ RUN: dict[str, Any] = {
     "reward": {"outcome": {"kind": "answer_match", "extract": ["answer_tag"]}, "format_weight": 0.1},
     "scorer": {"kind": "chain_rubric"},
     "optimizer": {"learning_rate": 1.0e-3},
+    # The barely trained policy earns nothing; an entropy bonus has a gradient all the same, so that updates are taken.
+    "algorithm": {"entropy_coeff": 0.01},
     "engine": {"shard_size": 8},
     "evaluation": {"every": 2},
     "checkpoint": {"every": 2},
@@ -72,6 +76,12 @@ class Trained:
     @property
     def hashes(self) -> tuple[str | None, str | None]:
         return self.status.policy_sha256, self.status.ledger_head
+
+    @property
+    def optimizer_steps(self) -> list[int]:
+        """After each commit, the genesis first."""
+        states = [commit.state for commit in RunStore(LocalDisk(self.folder)).commits()]
+        return [state.policy.fingerprint.optimizer_steps for state in states]
 
     @property
     def text(self) -> str:
@@ -123,6 +133,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     run = Trained(home, "straight")
     assert run.run() == 0, run.text
     assert len({commit["sha256"] for commit in run.events("committed")}) == 5
+    assert run.optimizer_steps == [0, 1, 2, 3, 4]
     return run
 
 

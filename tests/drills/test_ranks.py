@@ -1,12 +1,16 @@
-"""Two ranks that train an adapter, of which one is killed in the middle of an update."""
+"""Two ranks that train an adapter, of which one is killed in the middle of an update; a run that gets more ranks."""
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tasks.disk import LocalDisk
+from tasks.store import RunStore
 from tests.drills.runs import wait_until
 from tests.drills.test_deepspeed import RUN, SFT, Trained, kill_when
 
@@ -20,11 +24,12 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     (home / "sft.yaml").write_text(yaml.safe_dump(SFT))
     model = RUN["model"] | {"lora": {"rank": 4}}
     engine = RUN["engine"] | {"ranks": 2, "zero_stage": 2, "micro_batch_size": 2}
-    algorithm = {"use_kl_loss": True, "kl_loss_coef": 0.01}
+    algorithm = RUN["algorithm"] | {"use_kl_loss": True, "kl_loss_coef": 0.01}
     config = RUN | {"model": model, "engine": engine, "algorithm": algorithm}
     (home / "drill.yaml").write_text(yaml.safe_dump(config))
     run = Trained(home, "straight")
     assert run.run() == 0, run.text
+    assert run.optimizer_steps == [0, 1, 2, 3, 4]
     return run
 
 
@@ -50,3 +55,20 @@ def test_a_run_killed_in_mid_update_resumes_to_the_same_adapter(straight: Traine
     kill_when(run, lambda: updating(run, 2))
     assert run.run() == 0, run.text
     assert run.hashes == straight.hashes
+
+
+def test_a_run_that_is_given_another_rank_goes_on_as_another_lineage(tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text(yaml.safe_dump(SFT))
+    (tmp_path / "drill.yaml").write_text(yaml.safe_dump(RUN))
+    run = Trained(tmp_path, "wider")
+    command = [Path(sys.executable).with_name("papo"), "train", "drill.yaml", "--direct", "--run-id", "wider"]
+    places = ["--runs", "runs", "--models", "models"]
+    for more in (["--limit", "2"], ["--set", "engine.ranks=2", "--set", "engine.zero_stage=3"]):
+        done = subprocess.run([*command, *places, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert run.status.iteration == RUN["iterations"]
+    (changed,) = run.events("sums_changed")
+    assert (changed["before"]["ranks"], changed["now"]["ranks"], changed["lineage"]) == (1, 2, 1)
+    commits = RunStore(LocalDisk(run.folder)).commits()
+    assert [commit.lineage for commit in commits] == [0, 0, 0, 1, 1]
+    assert run.optimizer_steps == [0, 1, 2, 3, 4]

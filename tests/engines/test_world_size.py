@@ -19,11 +19,12 @@ def steps(bench: Bench, folder: Path) -> list[UpdateResult]:
 
 
 def go_on(bench: Bench, folder: Path, name: str, *, ranks: int, stage: ZeroStage) -> tuple[Fingerprint, UpdateResult]:
-    """What ranks on a stage hold after opening the checkpoint, and after one more update; saved as `name`."""
+    """What ranks on a stage hold after opening the checkpoint, and after one more update; saved and exported."""
     host = support.new_host(folder / name, ranks=ranks, zero_stage=stage)
     try:
         opened = host.open(Open(model=str(bench.model), checkpoint=str(folder / "checkpoint")))
         host.save(str(folder / f"from-{name}"))
+        host.export(str(folder / f"export-{name}"))
         request = support.update_request(bench.prompts, folder / "rollouts.parquet", folder / "advantages.parquet")
         return opened, host.update(request)
     finally:
@@ -43,5 +44,10 @@ def test_bug_101_one_rank_s_checkpoint_goes_on_at_two_and_back(bench: Bench, tmp
     assert opened.optimizer_steps == 2
     assert together.stats["grad_norm"] == pytest.approx(straight.stats["grad_norm"], rel=1e-6)
     assert together.stats["loss"] == pytest.approx(straight.stats["loss"], abs=1e-6)
+    # Its export is the same weights, and by them the same log-probs (BUG-107).
+    assert bench.host.open(Open(model=str(tmp_path / "export-two"))).policy_sha256 == before.policy_sha256
+    exported = support.write_logprobs(bench.host, bench.prompts, tmp_path / "rollouts.parquet", tmp_path / "e.parquet")
     assert bench.host.open(Open(model=str(bench.model), checkpoint=str(tmp_path / "from-two"))) == before
+    held = support.write_logprobs(bench.host, bench.prompts, tmp_path / "rollouts.parquet", tmp_path / "h.parquet")
+    assert exported.equals(held)
     assert steps(bench, tmp_path)[0] == straight
