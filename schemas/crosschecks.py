@@ -97,6 +97,9 @@ def _beside_faults(config: RunConfig) -> list[Fault]:
     if rule is not None and rule.metric == "advantage" and (algorithm.needs.critic or algorithm.needs.implicit_prm):
         text = f"is advantage, but with {kind} advantages are known only when all rollouts are drawn: use acc or score."
         found.append(Fault(("sampling", "filter_groups", "metric"), text, (("algorithm", "advantage"),)))
+    if algorithm.needs.full_kl and config.model.lora is not None:
+        text = "is set, but with model.lora the reference is the policy without its adapter: leave one of the two out."
+        found.append(Fault(("algorithm", "kl_band"), text, (("model", "lora"),)))
     if algorithm.prm_reference and algorithm.needs.reference_refresh:
         text = (
             "is set, but the implicit PRM is measured against the first policy: leave it out, or set "
