@@ -47,7 +47,9 @@ def described(row: dict[str, Any]) -> Iterator[str]:
     if row.get("process_score") is not None:
         scores = row["step_scores"]
         yield f"process     {row['process_score']:.3f} over {len(scores)} steps: {_numbers(scores)}"
-    if row["advantage"] is not None:
+    if row["advantage"] is None:
+        yield f"advantage   none ({row['zero_reason']}): the row is not trained on"
+    else:
         zero = f" (zero: {row['zero_reason']})" if row["zero_reason"] else ""
         parts = f"outcome {row['outcome_advantage']:+.3f}, process {row['process_advantage']:+.3f}"
         yield f"advantage   {row['advantage']:+.3f} = {parts}{zero}"

@@ -112,6 +112,12 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
             f"{', '.join(spent)} cannot be changed for run {run_file.run_id}: its data was prepared and its first "
             "policy loaded when it began. Start another run (--run-id NAME)."
         )
+    if amend and models_held(now) != models_held(config):
+        raise ConfigError(
+            f"With this change run {run_file.run_id} would hold {models_held(config)} instead of {models_held(now)}, "
+            "which were opened when it began. Start another run from an export of its policy: papo export "
+            f"{run_file.run_id}, then model.path."
+        )
     if changed and not amend:
         lines = "\n".join(f"  {name}: {was!r} in the run, {now_!r} now" for name, was, now_ in changed)
         raise ConfigError(
@@ -126,6 +132,18 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
     else:
         kept.append(epoch(config, since=head + 1))
     return run_file.model_copy(update={"epochs": tuple(kept)})
+
+
+def models_held(config: RunConfig) -> str:
+    """The models that a run opens at its start, in words."""
+    held = {
+        "a policy": True,
+        "a reference": config.needs_reference,
+        "a critic": config.critic_settings is not None,
+        "an implicit PRM": config.prm_settings is not None,
+        "an adaptive KL coefficient": config.algorithm.needs.kl_control,
+    }
+    return ", ".join(name for name, is_held in held.items() if is_held)
 
 
 def check_sources(run_file: RunFile, now: dict[str, str], named: dict[str, str]) -> None:

@@ -71,11 +71,23 @@ def _no_signal(config: RunConfig, commits: Commits, present: Commits) -> str | N
     )
 
 
+def _exhausted(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+    rule, kept = config.sampling.filter_groups, commits[-1].summary.get("groups_kept")
+    if rule is None or rule.when_exhausted != "stop" or kept is None or kept >= config.prompts_per_iteration:
+        return None
+    return (
+        f"exhausted: {rule.max_num_gen_batches} rounds of drawing gave too few groups with a signal for "
+        f"{config.prompts_per_iteration} prompts. Use prompts of fitting difficulty, more rollouts a prompt, more "
+        "rounds (sampling.filter_groups.max_num_gen_batches), or when_exhausted: train"
+    )
+
+
 def _blow_up(config: RunConfig, commits: Commits, present: Commits) -> str | None:
     stop, latest = config.stop, commits[-1].summary
     limits = (
         ("update/ppo_kl", stop.max_ppo_kl, "the policy moved further in one update"),
         ("update/kl_loss", stop.max_kl, "the policy is further from its reference"),
+        ("reference_kl", stop.max_kl, "the policy is further from its reference"),
         ("length_mean", _length_limit(stop, commits), "completions grew longer"),
     )
     for name, limit, what in limits:
@@ -104,4 +116,4 @@ def _streak(commits: Commits, holds: Callable[[Commit], bool]) -> int:
     return sum(1 for _ in takewhile(holds, reversed(commits)))
 
 
-_RULES = (_target, _plateau, _truncated, _non_finite, _no_signal, _blow_up)
+_RULES = (_target, _plateau, _truncated, _non_finite, _no_signal, _exhausted, _blow_up)

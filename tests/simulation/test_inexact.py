@@ -9,6 +9,7 @@ from tasks.journal import read_lines
 from tasks.store import RunStore
 from tests.simulation.disk import Crash, Faults, SimDisk
 from tests.simulation.schedules import check_once, operation_at, run_schedule
+from tests.simulation.test_variants import config_of
 from tests.simulation.world import Machine, config_with
 
 SCHEDULES = 60
@@ -34,6 +35,24 @@ def test_crashes_of_an_inexact_engine_lose_no_commit_and_repeat_none(first: int)
         check_once(disk, named=f"seed {seed}")
         opened += lineages[-1] > 0
     assert opened > 0, "none of the schedules had an inexact replay before its last commit"
+
+
+@pytest.mark.parametrize("variant", ["prime double", "critic", "reference refresh"])
+def test_models_beside_the_policy_go_on_from_an_inexact_replay_too(variant: str) -> None:
+    """Two recorded changes an iteration: either may come out otherwise, in the iteration at hand or before it."""
+    inexact = 0
+    for seed in range(25):
+        machine = Machine(config_of(variant))
+        disk = run_schedule(
+            seed, process=lambda disk, machine=machine, **faults: machine.run(disk, inexact=True, **faults)
+        )
+        commits = RunStore(disk).commits()
+        lineages = [commit.lineage for commit in commits]
+        assert [commit.iteration for commit in commits] == [-1, 0, 1, 2], f"seed {seed}"
+        assert lineages == sorted(lineages), f"seed {seed}: a lineage ended and went on"
+        check_once(disk, named=f"{variant}, seed {seed}")
+        inexact += len(events(disk, "inexact_replay"))
+    assert inexact > 0
 
 
 def crash_in_iteration(disk: SimDisk, machine: Machine, iteration: int) -> None:

@@ -121,6 +121,18 @@ def test_another_identity_is_refused_with_each_field() -> None:
     assert "papo resume x --amend seed=5" in message
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "named"),
+    [
+        ({"advantage": {"kind": "gae"}}, "would hold a policy, a critic instead of a policy"),
+        ({"advantage": {"kind": "papo"}, "use_kl_loss": True}, "would hold a policy, a reference instead of a policy"),
+    ],
+)
+def test_an_amendment_cannot_ask_for_models_that_were_not_opened(algorithm: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        with_config(run_file(), config(algorithm=algorithm), head=1, amend=True)
+
+
 def test_an_amendment_holds_from_the_next_iteration_on() -> None:
     amended = with_config(run_file(), config(seed=5), head=4, amend=True)
 

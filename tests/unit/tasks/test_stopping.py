@@ -10,7 +10,7 @@ from papo.engines.protocol import Generate, Progress, Update, UpdateResult
 from schemas.records import Commit
 from tasks.stopping import stop_reason
 from tests.simulation.engine import STATS, ScriptedEngine
-from tests.simulation.world import config_with
+from tests.simulation.world import CONFIG, config_with
 from tests.unit.tasks.bench import Bench
 
 
@@ -44,6 +44,22 @@ def test_bug_040_a_run_stops_for_a_reason(done: Bench, summaries: list[dict], re
     assert found is None if reason is None else str(found).startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("rule", "kept", "reason"),
+    [
+        ("stop", 1, "exhausted: 3 rounds of drawing gave too few groups with a signal for 2 prompts"),
+        ("stop", 2, None),
+        ("skip", 1, None),
+    ],
+)
+def test_bug_030_rounds_that_give_too_few_groups_stop_the_run_where_it_is_asked_to(
+    done: Bench, rule: str, kept: int, reason: str | None
+) -> None:
+    sampling = CONFIG["sampling"] | {"filter_groups": {"max_num_gen_batches": 3, "when_exhausted": rule}}
+    found = stop_reason(config_with(sampling=sampling), with_summaries(done.commits, {"groups_kept": kept}))
+    assert found is None if reason is None else str(found).startswith(reason)
+
+
 ZERO, SOME = {"zero_advantage_ratio": 1.0}, {"zero_advantage_ratio": 0.9}
 
 
@@ -57,6 +73,7 @@ ZERO, SOME = {"zero_advantage_ratio": 1.0}, {"zero_advantage_ratio": 0.9}
         ({"max_ppo_kl": 0.1}, [{"update/ppo_kl": 0.09}], None),
         ({"max_kl": 5.0}, [{"update/kl_loss": 6.0}], "blow_up: the policy is further from its reference"),
         ({"max_kl": 5.0}, [{"update/kl_loss": None}], None),
+        ({"max_kl": 5.0}, [{"reference_kl": 6.0}], "blow_up: the policy is further from its reference"),
         ({"max_length_growth": 2.0}, [{"length_mean": 10.0}, {"length_mean": 20.5}], "blow_up: completions grew"),
         ({"max_length_growth": 2.0}, [{"length_mean": 10.0}, {"length_mean": 19.5}], None),
         ({"min_entropy": 0.1}, [{"update/entropy": 0.05}], "entropy: the policy's entropy is 0.05"),
