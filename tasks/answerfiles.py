@@ -13,12 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from papo.errors import DataError
-from papo.rewards import Answered, AnswerMatch, MathAnswer, OutcomeReward, Verdict, judge_all
+from papo.rewards import (
+    Answered,
+    AnswerMatch,
+    Countdown,
+    KnightsKnaves,
+    MathAnswer,
+    MultipleChoice,
+    OutcomeReward,
+    Verdict,
+    ZebraGrid,
+    judge_all,
+)
 from tasks.rowfaults import FaultyRow, RowFaults, Spelled, id_of, named
 from tasks.rowfiles import Row, named_rows
 
 COLUMNS = ("id", "reference_answer", "completion", "task")
-TASKS: dict[str, OutcomeReward] = {"math": MathAnswer(), "math_answer": MathAnswer(), "answer_match": AnswerMatch()}
+TASKS: dict[str, OutcomeReward] = {
+    "math": MathAnswer(),
+    "math_answer": MathAnswer(),
+    "answer_match": AnswerMatch(),
+    "multiple_choice": MultipleChoice(),
+    "countdown": Countdown(),
+    "knights_knaves": KnightsKnaves(),
+    "zebra_grid": ZebraGrid(),
+}
 _WAY_OUT = (
     "Repair these rows: id, reference_answer and completion are what each needs; task is math where it is left out."
 )
@@ -90,11 +109,13 @@ def unverifiable(source: Path, column: str, reward: OutcomeReward) -> Iterator[t
         elif not isinstance(value, str):
             yield row, f"{column} is {named(value)}"
         else:
-            yield row, _self_check(reward, str(value))
+            yield row, self_check(reward, str(value))
 
 
-def _self_check(reward: OutcomeReward, reference: str) -> str | None:
-    """The reference as a boxed answer to itself, judged as a completion is."""
+def self_check(reward: OutcomeReward, reference: str) -> str | None:
+    """Why a reference is none; of one that is an answer as well, whether it, boxed, is judged right as a completion."""
+    if isinstance(reward, MultipleChoice | Countdown | KnightsKnaves | ZebraGrid):
+        return reward.check_reference(reference)
     verdict = reward(f"\\boxed{{{reference}}}", reference_answer=reference, finish_reason="stop")
     return None if verdict.correct else verdict.reason or "is not equal to itself"
 

@@ -5,30 +5,38 @@ The unions are the lists of those that exist; `kind` tells them apart in a run c
 
 from papo.rewards.answer_match import AnswerMatch
 from papo.rewards.batch import Answered, judge_all
+from papo.rewards.choice import MultipleChoice
+from papo.rewards.countdown import Countdown
 from papo.rewards.custom import CustomReward
 from papo.rewards.format import FormatReward
+from papo.rewards.knights import KnightsKnaves
 from papo.rewards.language import LanguageConsistency
 from papo.rewards.math_answer import MathAnswer
 from papo.rewards.overlong import overlong_penalty
 from papo.rewards.repetition import NgramRepetition
 from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
+from papo.rewards.zebra import ZebraGrid
 
-OutcomeReward = AnswerMatch | MathAnswer | CustomReward
+OutcomeReward = AnswerMatch | MathAnswer | MultipleChoice | Countdown | KnightsKnaves | ZebraGrid | CustomReward
 TextReward = FormatReward | LanguageConsistency | NgramRepetition
 """Rewards of a completion's text alone."""
 
 __all__ = [
     "AnswerMatch",
     "Answered",
+    "Countdown",
     "CustomReward",
     "FormatReward",
+    "KnightsKnaves",
     "LanguageConsistency",
     "MathAnswer",
+    "MultipleChoice",
     "NgramRepetition",
     "OutcomeReward",
     "TextReward",
     "Verdict",
     "VerdictStatus",
+    "ZebraGrid",
     "judge_all",
     "overlong_penalty",
     "shape_reward",
