@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 from papo.chains import ChainTask
 from papo.drawing import LONGEST_ROUND, whole_weights
 from papo.engines.protocol import PromptFormat
-from schemas.section import OPERATIONAL, Section
+from schemas.mappings import MappingName
+from schemas.section import LATER, OPERATIONAL, Section
 
 
 class Columns(Section):
@@ -21,21 +22,34 @@ class Columns(Section):
     """None: the row's number in the file."""
 
 
-class FileSource(Section):
+class RowsSource(Section):
+    """What sources of rows have in common."""
+
+    mapping: Annotated[MappingName | None, LATER] = None
+    """A public data set whose columns are known by name (docs/data.md); null: as `columns` says."""
+    columns: Columns = Columns()
+    """Which column holds what."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "RowsSource":
+        if self.mapping is not None and self.columns != Columns():
+            raise ValueError(f"mapping {self.mapping} says which columns are read: leave columns out, or mapping.")
+        return self
+
+
+class FileSource(RowsSource):
     """Rows of a local JSONL or Parquet file."""
 
     kind: Literal["file"] = "file"
     path: Annotated[str, OPERATIONAL]
     """Where; what it holds enters keys as a hash."""
-    columns: Columns = Columns()
-    """Which column holds what."""
     skip: int = Field(default=0, ge=0)
     """Rows left out at the start of the file."""
     take: int | None = Field(default=None, ge=1)
     """Rows used after those; None: all that follow."""
 
 
-class HuggingFaceSource(Section):
+class HuggingFaceSource(RowsSource):
     """Rows of a Hugging Face dataset; needs the extra `datasets`."""
 
     kind: Literal["huggingface"] = "huggingface"
@@ -48,8 +62,6 @@ class HuggingFaceSource(Section):
     """Which split of it."""
     revision: Annotated[str | None, OPERATIONAL] = None
     """Branch, tag or commit on the hub; null: its default branch. A commit is the one that stays what it is."""
-    columns: Columns = Columns()
-    """Which column holds what."""
     skip: int = Field(default=0, ge=0)
     """Rows left out at the start of the split."""
     take: int | None = Field(default=None, ge=1)

@@ -6,7 +6,7 @@ The written rules:
     messages become JSON in one canonical spelling.
 -   A reference answer is text, or a number, of which the spelling in the file is taken: 7 is "7" and 7.0 is "7.0".
     (The rewards know that these are the same number.) Nothing else is: no null, no boolean, no list.
--   Columns that the mapping does not name are ignored.
+-   Columns that `columns` or the named mapping does not read are ignored.
 -   A source's hash is over the rows as training gets them: the taken rows' mapped columns, in order. An edit of any of
     them is noticed; an edit elsewhere in the file, or another way to store the same rows, is no change.
 """
@@ -25,6 +25,8 @@ from schemas.canonical import canonical_json, sha256_of
 from schemas.config import RunConfig
 from schemas.data import ChainsSource, Columns, DataSource, FileSource, HuggingFaceSource, MixtureSource, PlainSource
 from schemas.filechecks import resolve
+from schemas.mappings import MAPPINGS, PublicMapping
+from schemas.publicrows import UnmappedError
 from tasks.hubrows import dataset_rows
 from tasks.rowfaults import FaultyRow, RowFaults, answer_of, id_of, prompt_of
 from tasks.rowfiles import Row, named_rows
@@ -120,8 +122,7 @@ def _digest(rows: _Tuples) -> str:
 def _plain(source: PlainSource, base: Path, where: str, *, conflicts: bool) -> _Rows:
     if isinstance(source, ChainsSource):
         return _chains(source, where)
-    columns = source.columns
-    names = [columns.prompt, columns.reference_answer, *([columns.prompt_id] if columns.prompt_id else [])]
+    names = _names(source)
     if isinstance(source, HuggingFaceSource):
         path: str | Path = source.path
         rows = dataset_rows(source, base, names)
@@ -129,6 +130,13 @@ def _plain(source: PlainSource, base: Path, where: str, *, conflicts: bool) -> _
         path = resolve(source.path, base)
         rows = named_rows(path, names, skip=source.skip, take=source.take)
     return _checked(rows, source, f"{where}: {path}", conflicts=conflicts)
+
+
+def _names(source: FileSource | HuggingFaceSource) -> list[str]:
+    if source.mapping is not None:
+        return list(MAPPINGS[source.mapping].columns)
+    columns = source.columns
+    return [columns.prompt, columns.reference_answer, *([columns.prompt_id] if columns.prompt_id else [])]
 
 
 def _chains(source: ChainsSource, where: str) -> _Rows:
@@ -145,10 +153,12 @@ def _checked(found: Iterable[Row], source: FileSource | HuggingFaceSource, where
     columns = source.columns
     mapped = {"prompt": columns.prompt, "reference_answer": columns.reference_answer}
     mapped |= {"prompt_id": columns.prompt_id} if columns.prompt_id else {}
-    faults = RowFaults(f"{where} ({', '.join(f'{field} from column {name!r}' for field, name in mapped.items())})")
+    named = ", ".join(f"{field} from column {name!r}" for field, name in mapped.items())
+    faults = RowFaults(f"{where} ({f'mapping {source.mapping}' if source.mapping else named})")
     rows, places = _Tuples(), list[str]()
     for row in found:
-        if (valid := _valid(row, columns, faults)) is not None:
+        valid = _public(row, MAPPINGS[source.mapping], faults) if source.mapping else _valid(row, columns, faults)
+        if valid is not None:
             rows.append(valid)
             places.append(row.place)
     if not rows and not faults:
@@ -181,6 +191,26 @@ def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, boo
         except FaultyRow as fault:
             faults.add(f"{part} {fault}", row.place)
     return None if len(faults) > before else (found["prompt_id"], *found["prompt"], found["reference_answer"])
+
+
+def _public(row: Row, mapping: PublicMapping, faults: RowFaults) -> tuple[str, str, bool, str] | None:
+    """The row as a public data set's mapping has it; None if it has faults, each of which is added."""
+    if row.fault is not None:
+        faults.add(row.fault, row.place)
+        return None
+    try:
+        values = {"prompt_id": str(row.number), **mapping.mapped(row.values)}
+    except UnmappedError as fault:
+        faults.add(str(fault), row.place, hint=f"The columns are {', '.join(row.columns) or 'none'}.")
+        return None
+    readers: dict[str, Callable[[Any], Any]] = {"prompt": prompt_of, "reference_answer": answer_of, "prompt_id": id_of}
+    found: dict[str, Any] = {}
+    for part, reader in readers.items():
+        try:
+            found[part] = reader(values[part])
+        except FaultyRow as fault:
+            faults.add(f"{part} {fault}", row.place)
+    return (found["prompt_id"], *found["prompt"], found["reference_answer"]) if len(found) == len(readers) else None
 
 
 def _check_together(rows: _Tuples, places: list[str], faults: RowFaults, *, conflicts: bool) -> None:

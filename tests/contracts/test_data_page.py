@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from schemas.config import RunConfig
-from schemas.data import HuggingFaceSource, MixtureSource
+from schemas.data import FileSource, HuggingFaceSource, MixtureSource
 from schemas.fieldchecks import check_fields
 from schemas.loading import cross_faults
 
@@ -18,7 +18,9 @@ BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BASE: dict[str, Any] = {"model": {"path": "somewhere"}, "reward": {"outcome": {"kind": "answer_match"}}}
 
 
-@pytest.mark.parametrize(("text", "kind"), list(zip(BLOCKS, (HuggingFaceSource, MixtureSource), strict=True)))
+@pytest.mark.parametrize(
+    ("text", "kind"), list(zip(BLOCKS, (HuggingFaceSource, FileSource, MixtureSource), strict=True))
+)
 def test_a_block_is_a_valid_data_section(text: str, kind: type) -> None:
     checked = check_fields({**BASE, **yaml.safe_load(text)}, RunConfig)
 
