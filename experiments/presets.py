@@ -48,7 +48,8 @@ PRIME_EXTRA = {
 }
 EXTRA: dict[str, dict[str, Any]] = {
     "papo_staged": {"algorithm.advantage.lambda_process_schedule.iterations": 20},
-    "ppo": {"critic": {"optimizer": FAST}},
+    # With a reward of 10, a value clip of 0.2 would let the critic move by 0.2 an iteration at most.
+    "ppo": {"algorithm.cliprange_value": None, "critic": {"optimizer": FAST, "warmup_iterations": 2}},
     "prime": PRIME_EXTRA,
     "prime_authors_code": PRIME_EXTRA,
     "prpo": {"algorithm.advantage.segmenter": {"kind": "entropy", "top_k": 5, "min_gap": 4}},
@@ -69,18 +70,32 @@ EXPERIMENT = Experiment(
 
 def costs(seeds: list[int]) -> str:
     """A table of what each preset took, from the runs' own metrics: means over seeds, of iterations after the first."""
-    lines = ["", "| preset | models held | seconds an iteration | engine's peak memory |", "|---|---|---|---|"]
+    lines = [
+        "",
+        "| preset | models held | seconds an iteration | engine's peak memory | judge's figure |",
+        "|---|---|---|---|---|",
+    ]
     for name in EXPERIMENT.methods:
         runs = [_metrics(f"{name.replace('_', '-')}-{seed}") for seed in seeds]
         seconds = mean(mean(_seconds(line) for line in run[1:]) for run in runs)
         memory = mean(run[-1]["memory/engine_peak_bytes"] for run in runs) / 2**20
-        lines.append(f"| {name} | {_models(name)} | {seconds:.2f} | {memory:.0f} MiB |")
+        judged = ", ".join(filter(None, (_judged(run) for run in runs)))
+        lines.append(f"| {name} | {_models(name)} | {seconds:.2f} | {memory:.0f} MiB | {judged} |")
     return "\n".join(lines) + "\n"
 
 
 def _metrics(run_id: str) -> list[dict[str, Any]]:
     disk = LocalDisk(Places(runs=DOCS.parents[1] / "runs" / EXPERIMENT.name).run(run_id))
     return [line["values"] for line in read_lines(disk.read(METRICS)) if line["iteration"] >= 0]
+
+
+def _judged(run: list[dict[str, Any]]) -> str:
+    """How good the models beside the policy are: the critic at its best, the implicit PRM on average after the first."""
+    variances = [values["update/explained_variance"] for values in run if "update/explained_variance" in values]
+    if variances:
+        return f"explained variance up to {max(variances):.2f}"
+    pairs = [values["prm_dpo_accuracy"] for values in run[1:] if "prm_dpo_accuracy" in values]
+    return f"dpo_acc {mean(pairs):.2f}" if pairs else ""
 
 
 def _seconds(values: dict[str, Any]) -> float:

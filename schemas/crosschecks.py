@@ -10,6 +10,8 @@ from schemas.rewardchecks import reward_faults
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
+_LEAST_VALUE_CLIP = 0.1
+"""Of the rewards' spread."""
 _GROUP: Field = ("sampling", "num_generations")
 
 
@@ -34,6 +36,7 @@ def warnings_of(config: RunConfig) -> list[str]:
         *_order_warnings(config),
         *(f"algorithm.{text}" for text in config.algorithm.warnings),
         *_constant_warnings(config),
+        *_value_warnings(config),
         *_mixture_warnings(config),
         *(text for place, source in chains for text in _chain_warnings(config, place, source)),
     ]
@@ -187,6 +190,16 @@ def _mixture_warnings(config: RunConfig) -> list[str]:
     if not isinstance(held_out, MixtureSource) or len({member.weight for member in held_out.sources}) == 1:
         return []
     return ["data.evaluation gives its sources weights, which have no effect: every held-out row is used once."]
+
+
+def _value_warnings(config: RunConfig) -> list[str]:
+    clip, spread = config.algorithm.cliprange_value, abs(config.reward.accuracy_scale)
+    if not config.algorithm.needs.critic or clip is None or clip >= _LEAST_VALUE_CLIP * spread:
+        return []
+    return [
+        f"algorithm.cliprange_value is {clip}, but rewards are {spread} apart (reward.accuracy_scale): the critic's "
+        f"values move by {clip} an iteration at most, so that it hardly learns. Use null, or about {spread}."
+    ]
 
 
 def _chain_warnings(config: RunConfig, place: Field, source: ChainsSource) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from schemas.crosschecks import cross_faults
+from schemas.crosschecks import cross_faults, warnings_of
 from tests.simulation.world import CONFIG, config_with
 
 PAPO = {"kind": "papo"}
@@ -47,6 +47,16 @@ def faults(sections: dict[str, Any]) -> list[str]:
 def test_what_does_not_fit_the_algorithm_is_refused_by_name(sections: dict[str, Any], text: str) -> None:
     found = faults(sections)
     assert any(text in fault for fault in found), found
+
+
+def test_a_value_clip_far_below_the_reward_is_warned_about() -> None:
+    """Measured: with a reward of 10 and a clip of 0.2 the explained variance stayed below 0.01 for 20 iterations."""
+    ppo = {"advantage": {"kind": "gae"}}
+    tenfold = CONFIG["reward"] | {"accuracy_scale": 10.0}
+    (warning,) = warnings_of(config_with(algorithm=ppo, reward=tenfold))
+    assert warning.startswith("algorithm.cliprange_value is 0.2, but rewards are 10.0 apart")
+    assert warnings_of(config_with(algorithm=ppo)) == []
+    assert warnings_of(config_with(algorithm=ppo | {"cliprange_value": None}, reward=tenfold)) == []
 
 
 @pytest.mark.parametrize("sections", ALLOWED)
