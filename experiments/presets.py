@@ -90,7 +90,7 @@ def _metrics(run_id: str) -> list[dict[str, Any]]:
 
 
 def _judged(run: list[dict[str, Any]]) -> str:
-    """How good the models beside the policy are: the critic at its best, the implicit PRM on average after the first."""
+    """How good the models beside the policy are: the critic at its best, the implicit PRM on average."""
     variances = [values["update/explained_variance"] for values in run if "update/explained_variance" in values]
     if variances:
         return f"explained variance up to {max(variances):.2f}"
