@@ -6,6 +6,7 @@ The unions are the lists of those that exist; `kind` tells them apart in a run c
 from papo.rewards.answer_match import AnswerMatch
 from papo.rewards.batch import Answered, judge_all
 from papo.rewards.choice import MultipleChoice
+from papo.rewards.code_tests import CodeTests
 from papo.rewards.countdown import Countdown
 from papo.rewards.custom import CustomReward
 from papo.rewards.format import FormatReward
@@ -17,13 +18,16 @@ from papo.rewards.repetition import NgramRepetition
 from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
 from papo.rewards.zebra import ZebraGrid
 
-OutcomeReward = AnswerMatch | MathAnswer | MultipleChoice | Countdown | KnightsKnaves | ZebraGrid | CustomReward
+OutcomeReward = (
+    AnswerMatch | MathAnswer | MultipleChoice | Countdown | KnightsKnaves | ZebraGrid | CodeTests | CustomReward
+)
 TextReward = FormatReward | LanguageConsistency | NgramRepetition
 """Rewards of a completion's text alone."""
 
 __all__ = [
     "AnswerMatch",
     "Answered",
+    "CodeTests",
     "Countdown",
     "CustomReward",
     "FormatReward",

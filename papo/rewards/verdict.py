@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-VerdictStatus = Literal["ok", "no_answer", "truncated", "unscorable", "timeout", "error"]
+VerdictStatus = Literal["ok", "no_answer", "truncated", "compile_error", "unscorable", "timeout", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Verdict:
     format: float | None = None
     """Reward of the format, 0 or 1; None = not checked."""
     status: VerdictStatus
-    """ok: an answer was compared. no_answer, truncated: counted as wrong. Of the others, accuracy is None."""
+    """ok: an answer was compared. no_answer, truncated, compile_error: wrong. Of the others, accuracy is None."""
     extracted: str | None = None
     """The answer that was found, as written."""
     canonical: str | None = None

@@ -1,0 +1,51 @@
+"""Which isolation this host can give, tried once; what of the host a program may read."""
+
+import os
+import sys
+from functools import cache
+
+from papo.sandbox.limits import Isolation, SandboxError
+
+_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
+
+
+@cache
+def python() -> str:
+    """The interpreter that programs run on: the one of this process, without its virtual environment."""
+    return os.path.realpath(sys.executable)
+
+
+def _system() -> list[str]:
+    found = [path for path in _FOLDERS if os.path.lexists(path)]
+    base = os.path.realpath(sys.base_prefix)
+    return found if base.startswith("/usr") else [*found, base]
+
+
+SYSTEM = _system()
+"""Read only inside: system folders and the interpreter. No home, no environment's packages, no run folder."""
+
+
+def chosen(*, allow_unsandboxed: bool) -> Isolation:
+    """How programs are run here. Raises SandboxError where they cannot be isolated and nobody has allowed that."""
+    fault = _fault()
+    if fault is None:
+        return "namespaces"
+    if allow_unsandboxed:
+        return "none"
+    raise SandboxError(
+        f"this host cannot isolate programs ({fault}). Allow user namespaces (kernel.unprivileged_userns_clone = 1, "
+        "user.max_user_namespaces > 0; in a container: --security-opt seccomp=unconfined), run as root, or set "
+        "allow_unsandboxed: true and answer for every program that the model writes."
+    )
+
+
+@cache
+def _fault() -> str | None:
+    from papo.sandbox.box import run  # noqa: PLC0415  # the box asks this module what is readable
+    from papo.sandbox.limits import Limits  # noqa: PLC0415
+
+    try:
+        outcome = run(["/bin/true"], files={}, limits=Limits(), isolation="namespaces")
+    except (SandboxError, OSError) as error:
+        return f"{error}"
+    return None if outcome.finished else outcome.stderr.decode(errors="replace")[:300]

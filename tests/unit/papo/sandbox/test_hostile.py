@@ -1,0 +1,118 @@
+"""No hostile program passes, harms, or survives; each ends by its limits. BUG-072, BUG-075, BUG-076, BUG-078."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from papo.rewards import CodeTests
+from papo.sandbox import Limits, Outcome, chosen, run
+from papo.sandbox.isolation import python
+from tests.unit.papo.sandbox.hostile import BOMBS, FORGERS, QUIET
+
+LIMITS = Limits(cpu_seconds=1.0, wall_seconds=4.0, memory_bytes=200 * 2**20, disk_bytes=16 * 2**20, output_bytes=2**20)
+REWARD = CodeTests(cpu_seconds=1.0, wall_seconds=6.0, memory_mib=200)
+CALLS = json.dumps({"fn_name": "f", "inputs": [[71]], "outputs": [5041]})
+CHECKING = "def check(candidate):\n    assert candidate(71) == 5041\n"
+CHECK = json.dumps({"prompt": "def f(x):\n    pass\n", "entry_point": "f", "test": CHECKING})
+LISTED = json.dumps({"test_list": ["assert f(71) == 5041"]})
+
+
+def hostile(code: str, limits: Limits = LIMITS) -> Outcome:
+    return run(
+        [python(), "-I", "-B", "{program}/main.py"],
+        files={"main.py": code.encode()},
+        limits=limits,
+        isolation=chosen(allow_unsandboxed=False),
+    )
+
+
+def survivors() -> list[str]:
+    """Processes of any sandbox of this test process, by the environment that only they have."""
+    found: list[str] = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if b"HOME=/box\0" in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_survives() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+    yield
+    assert survivors() == []
+
+
+def within(outcome: Outcome) -> bool:
+    """By the program's own clock, as its supervisor measured it."""
+    return outcome.wall_seconds <= LIMITS.wall_seconds + 2 and outcome.cpu_seconds <= LIMITS.cpu_seconds + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_ends_at_its_limit(name: str) -> None:
+    code, endings = BOMBS[name]
+    outcome = hostile(code)
+    assert outcome.ending in endings, outcome
+    assert b"HARM" not in outcome.stdout
+    assert within(outcome)
+    assert outcome.memory_bytes <= LIMITS.memory_bytes + 200 * 2**20
+    assert len(outcome.stdout) <= LIMITS.output_bytes + 65536
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_quiet_one_does_no_harm(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAPO_SECRET", "tell nobody")
+    kept = tmp_path / "rewards.jsonl"
+    kept.write_text("a run's file")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as abstract:
+        port = server.getsockname()[1]
+        abstract.bind(f"\0papo-{port}")
+        abstract.listen()
+        marks = {"@file@": str(kept), "@folder@": str(tmp_path), "@port@": str(port), "@pid@": str(os.getpid())}
+        code = QUIET[name]
+        for mark, value in marks.items():
+            code = code.replace(mark, value)
+        outcome = hostile(code)
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert b"HARM" not in outcome.stdout, outcome
+    assert b"tell nobody" not in outcome.stdout
+    assert b"SyntaxError" not in outcome.stderr
+    assert within(outcome)
+    assert [path.name for path in tmp_path.iterdir()] == [kept.name]
+    assert kept.read_text() == "a run's file"
+
+
+@pytest.mark.parametrize("name", FORGERS)
+@pytest.mark.parametrize("reference", [CALLS, CHECK, LISTED], ids=["calls", "check", "list"])
+def test_no_forger_passes(name: str, reference: str) -> None:
+    verdict = REWARD(FORGERS[name], reference_answer=reference, finish_reason="stop")
+    assert not verdict.accuracy, verdict
+    assert verdict.reason is not None
+    assert "SyntaxError" not in verdict.reason
+
+
+@pytest.mark.parametrize("reference", [CALLS, CHECK, LISTED], ids=["calls", "check", "list"])
+def test_the_honest_one_passes(reference: str) -> None:
+    """Else none of the above says anything."""
+    verdict = REWARD("def f(x): return x * x", reference_answer=reference, finish_reason="stop")
+    assert verdict.correct, verdict
+
+
+def test_what_is_left_behind_is_counted_and_killed() -> None:
+    outcome = hostile(QUIET["daemon that holds the output open"])
+    assert (outcome.ending, outcome.left) == ("exit", 1)
+
+
+def test_other_programs_go_on_beside_a_bomb() -> None:
+    """BUG-075: the limit is the bomb's own."""
+    bomb = hostile(BOMBS["fork tree that sleeps"][0])
+    assert bomb.ending == "processes"
+    assert hostile("import subprocess; print(subprocess.run(['echo', 'fine'], capture_output=True).stdout)").finished
