@@ -5,20 +5,19 @@ Exit codes: 0 done, 1 the run failed, 2 bad config or data, 3 stopped early and 
 
 import json
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from flows import commands, generators
 from flows.build import Places
+from flows.datacli import data
 from flows.doctor import examine
 from flows.launch import leave_within
-from papo.errors import ConfigError, PapoError
+from flows.saying import err, failures, out
+from papo.errors import ConfigError
 
 LEAVE_SECONDS = 20.0
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -26,7 +25,7 @@ models = typer.Typer(no_args_is_help=True, help="Model folders: convert what a p
 app.add_typer(models, name="models")
 engines = typer.Typer(no_args_is_help=True, help="Engines of their own: vLLM beside the learner.")
 app.add_typer(engines, name="engines")
-out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+app.add_typer(data, name="data")
 
 Config = Annotated[str, typer.Argument(help="A run config (YAML).", show_default=False)]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
@@ -260,19 +259,6 @@ def serve_vllm(
     change the weights (docs/vllm.md says how to reach it from elsewhere)."""
     with failures():
         generators.serve_vllm(model, port=port, dtype=dtype, max_model_len=max_model_len, environment=environment)
-
-
-@contextmanager
-def failures() -> Generator[None]:
-    """Print an expected error as plain words and exit by its kind; let a bug show its traceback."""
-    try:
-        yield
-    except PapoError as error:
-        err.print(f"{type(error).__name__}: {error}", markup=False, soft_wrap=True)
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        err.print("Stopped by Ctrl-C. Everything published so far is kept; the same command goes on from there.")
-        raise typer.Exit(3) from None
 
 
 def main() -> None:

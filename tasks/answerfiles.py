@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from papo.errors import DataError
 from papo.rewards import (
     Answered,
     AnswerMatch,
     Countdown,
+    CustomReward,
     KnightsKnaves,
     MathAnswer,
     MultipleChoice,
@@ -41,6 +42,15 @@ TASKS: dict[str, OutcomeReward] = {
 _WAY_OUT = (
     "Repair these rows: id, reference_answer and completion are what each needs; task is math where it is left out."
 )
+
+
+@runtime_checkable
+class ChecksReference(Protocol):
+    """A reward that can say of a reference alone whether anything can be verified against it."""
+
+    def check_reference(self, reference_answer: str) -> str | None: ...
+
+
 Progress = Callable[[int, int], None]
 
 
@@ -114,10 +124,14 @@ def unverifiable(source: Path, column: str, reward: OutcomeReward) -> Iterator[t
 
 def self_check(reward: OutcomeReward, reference: str) -> str | None:
     """Why a reference is none; of one that is an answer as well, whether it, boxed, is judged right as a completion."""
-    if isinstance(reward, MultipleChoice | Countdown | KnightsKnaves | ZebraGrid):
+    if isinstance(reward, ChecksReference) and not isinstance(reward, MathAnswer):
         return reward.check_reference(reference)
-    verdict = reward(f"\\boxed{{{reference}}}", reference_answer=reference, finish_reason="stop")
-    return None if verdict.correct else verdict.reason or "is not equal to itself"
+    # Where a custom reward looks for its answer is not known here.
+    spellings = [f"\\boxed{{{reference}}}", *([reference] if isinstance(reward, CustomReward) else [])]
+    verdicts = [reward(text, reference_answer=reference, finish_reason="stop") for text in spellings]
+    if any(verdict.correct for verdict in verdicts):
+        return None
+    return verdicts[0].reason or "is not equal to itself"
 
 
 def _answered(source: Path) -> Iterator[Answered]:

@@ -37,6 +37,11 @@ class RowFaults:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def kinds(self) -> list[str]:
+        """What is wrong, each once."""
+        return list(self._places)
+
     def add(self, fault: str, place: str, *, hint: str = "") -> None:
         """`hint`: of the first row with this fault, shown once."""
         self._places.setdefault(fault, []).append(place)

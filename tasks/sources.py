@@ -12,7 +12,7 @@ The written rules:
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,14 +122,24 @@ def _digest(rows: _Tuples) -> str:
 def _plain(source: PlainSource, base: Path, where: str, *, conflicts: bool) -> _Rows:
     if isinstance(source, ChainsSource):
         return _chains(source, where)
+    path = source.path if isinstance(source, HuggingFaceSource) else resolve(source.path, base)
+    return _checked(rows_of(source, base), source, f"{where}: {path}", conflicts=conflicts)
+
+
+def rows_of(source: FileSource | HuggingFaceSource, base: Path) -> Iterator[Row]:
+    """The source's rows as they are stored, with the columns that it reads. Raises DataError if it has none to read."""
     names = _names(source)
     if isinstance(source, HuggingFaceSource):
-        path: str | Path = source.path
-        rows = dataset_rows(source, base, names)
-    else:
-        path = resolve(source.path, base)
-        rows = named_rows(path, names, skip=source.skip, take=source.take)
-    return _checked(rows, source, f"{where}: {path}", conflicts=conflicts)
+        return dataset_rows(source, base, names)
+    return named_rows(resolve(source.path, base), names, skip=source.skip, take=source.take)
+
+
+def valid_row(row: Row, source: FileSource | HuggingFaceSource, faults: RowFaults) -> tuple[str, str, bool, str] | None:
+    """prompt_id, prompt, is_messages and reference_answer of a row; None if it has faults, each of which is added."""
+    if row.fault is not None:
+        faults.add(row.fault, row.place)
+        return None
+    return _public(row, MAPPINGS[source.mapping], faults) if source.mapping else _valid(row, source.columns, faults)
 
 
 def _names(source: FileSource | HuggingFaceSource) -> list[str]:
@@ -157,8 +167,7 @@ def _checked(found: Iterable[Row], source: FileSource | HuggingFaceSource, where
     faults = RowFaults(f"{where} ({f'mapping {source.mapping}' if source.mapping else named})")
     rows, places = _Tuples(), list[str]()
     for row in found:
-        valid = _public(row, MAPPINGS[source.mapping], faults) if source.mapping else _valid(row, columns, faults)
-        if valid is not None:
+        if (valid := valid_row(row, source, faults)) is not None:
             rows.append(valid)
             places.append(row.place)
     if not rows and not faults:
@@ -171,9 +180,6 @@ def _checked(found: Iterable[Row], source: FileSource | HuggingFaceSource, where
 
 def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, bool, str] | None:
     """The row; None if it has faults, each of which is added."""
-    if row.fault is not None:
-        faults.add(row.fault, row.place)
-        return None
     parts: list[tuple[str, str, Callable[[Any], Any]]] = [
         ("prompt", columns.prompt, prompt_of),
         ("reference_answer", columns.reference_answer, answer_of),
@@ -195,9 +201,6 @@ def _valid(row: Row, columns: Columns, faults: RowFaults) -> tuple[str, str, boo
 
 def _public(row: Row, mapping: PublicMapping, faults: RowFaults) -> tuple[str, str, bool, str] | None:
     """The row as a public data set's mapping has it; None if it has faults, each of which is added."""
-    if row.fault is not None:
-        faults.add(row.fault, row.place)
-        return None
     try:
         values = {"prompt_id": str(row.number), **mapping.mapped(row.values)}
     except UnmappedError as fault:

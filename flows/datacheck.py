@@ -1,0 +1,209 @@
+"""`papo data check` and `papo data prepare`: a file, or the data of a run config, held to the rules of training."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from flows.reporters import reporter_for
+from papo.engines.protocol import PromptFormat
+from papo.errors import ConfigError, DataError
+from papo.rewards import MathAnswer, OutcomeReward
+from schemas.config import RunConfig
+from schemas.data import Columns, DataSource, FileSource
+from schemas.filechecks import resolve
+from schemas.loading import load_config
+from schemas.mappings import MappingName
+from tasks.answerfiles import TASKS
+from tasks.datacheck import FLAGS, Checked, check_data
+from tasks.dataprepare import Format, prepare_data
+from tasks.datareport import MEANINGS, page_of, report_of
+from tasks.datarows import data_rows
+from tasks.difficulty import PassRate, read_rates
+from tasks.promptlengths import prompt_lengths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be checked, and by what."""
+
+    source: Path
+    """A run config (.yaml), or a file of rows."""
+    overrides: Sequence[str] = ()
+    against: Path | None = None
+    """Evaluation rows beside a file of rows."""
+    mapping: str | None = None
+    prompt: str = "prompt"
+    reference_answer: str = "answer"
+    task: str | None = None
+    """Which reward a file's references are for."""
+    model: Path | None = None
+    max_prompt_length: int | None = None
+    rates: Path | None = None
+
+    @property
+    def is_config(self) -> bool:
+        return self.source.suffix in (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    sources: dict[str, DataSource]
+    base: Path
+    reward: OutcomeReward
+    model: Path | None
+    limit: int | None
+    style: PromptFormat
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """What is written, and what findings are no reason to go on."""
+
+    form: str = "jsonl"
+    conflicts: str = "fail"
+    overlap: str = "drop"
+    per_tier: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    lines: list[str]
+    removed: int
+    """Rows that preparation would leave out."""
+
+
+def check(asked: Asked, *, output: Path | None, html: Path | None) -> Found:
+    """Check, write what was asked for, and say what was found."""
+    plan = _plan(asked)
+    checked, _ = _checked(asked, plan)
+    if output is not None:
+        record = report_of(checked, reward_version=plan.reward.version)
+        _write(output, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    if html is not None:
+        _write(html, page_of(checked, title=f"Data of {asked.source.name}"))
+    removed = len(checked.removed())
+    written = [f"Written: {path}" for path in (output, html) if path is not None]
+    verdict = f"{removed} rows would be left out by papo data prepare." if removed else "Every row is clean."
+    return Found(lines=[*_lines(checked), *written, verdict], removed=removed)
+
+
+def prepare(asked: Asked, folder: Path, policies: Policies) -> Iterator[str]:
+    """Write clean data to a new folder and say what came of it. Raises DataError where a policy is to fail."""
+    _one_of("format", policies.form, get_args(Format))
+    for name, policy in (("conflicts", policies.conflicts), ("overlap", policies.overlap)):
+        _one_of(name, policy, ("fail", "drop"))
+    if policies.per_tier is not None and asked.rates is None:
+        raise ConfigError("--per-tier needs --pass-rates FILE: prompt_id and pass_rate, one JSON object a line.")
+    plan = _plan(asked)
+    checked, rates = _checked(asked, plan)
+    _refuse(checked, "conflict", "--conflicts drop leaves all of them out", policies.conflicts == "fail")
+    _refuse(checked, "overlap_", "--overlap drop leaves them out of training", policies.overlap == "fail")
+    manifest = prepare_data(
+        checked,
+        folder,
+        reward_version=plan.reward.version,
+        form="parquet" if policies.form == "parquet" else "jsonl",
+        rates=rates,
+        per_tier=policies.per_tier,
+    )
+    yield from _lines(checked)
+    for split, found in manifest["splits"].items():
+        kept = f"{found['kept']} of {found['read']} rows"
+        yield f"{split}: {kept} in {folder / found['file']}, sha256 {found['sha256'][:16]}…"
+    columns = "{prompt: prompt, reference_answer: answer, prompt_id: prompt_id}"
+    yield f"Use it: {{kind: file, path: {folder / manifest['splits']['train']['file']}, columns: {columns}}}"
+
+
+def _plan(asked: Asked) -> _Plan:
+    if asked.is_config:
+        config = load_config(asked.source, asked.overrides)
+        return _of_config(config, asked)
+    if asked.mapping is not None:
+        _one_of("mapping", asked.mapping, get_args(MappingName))
+    if asked.task is not None:
+        _one_of("task", asked.task, tuple(TASKS))
+    if (asked.model is None) != (asked.max_prompt_length is None):
+        raise ConfigError("--model and --max-prompt-length go together: the limit is in tokens of that model.")
+    sources: dict[str, DataSource] = {"train": _file(asked, asked.source)}
+    if asked.against is not None:
+        sources["evaluation"] = _file(asked, asked.against)
+    reward = MathAnswer() if asked.task is None else TASKS[asked.task]
+    return _Plan(
+        sources=sources,
+        base=Path(),
+        reward=reward,
+        model=asked.model,
+        limit=asked.max_prompt_length,
+        style=PromptFormat(),
+    )
+
+
+def _of_config(config: RunConfig, asked: Asked) -> _Plan:
+    base, data = asked.source.parent, config.data
+    sources: dict[str, DataSource] = {"train": data.train}
+    if data.evaluation is not None:
+        sources["evaluation"] = data.evaluation
+    return _Plan(
+        sources=sources,
+        base=base,
+        reward=config.reward.outcome,
+        model=None if config.model.path is None else resolve(config.model.path, base),
+        limit=config.sampling.max_prompt_length,
+        style=data.prompt,
+        trust_remote_code=config.model.trust_remote_code,
+    )
+
+
+def _file(asked: Asked, path: Path) -> FileSource:
+    columns = Columns(prompt=asked.prompt, reference_answer=asked.reference_answer)
+    return FileSource.model_validate({"path": str(path), "mapping": asked.mapping, "columns": columns})
+
+
+def _checked(asked: Asked, plan: _Plan) -> tuple[Checked, dict[str, PassRate] | None]:
+    rates = None if asked.rates is None else read_rates(asked.rates)
+    rows = {split: data_rows(source, plan.base, split=split) for split, source in plan.sources.items()}
+    every = [row for found in rows.values() for row in found]
+    lengths = None
+    if plan.model is not None and plan.limit is not None:
+        lengths = prompt_lengths(every, plan.model, plan.style, trust_remote_code=plan.trust_remote_code)
+    bars = reporter_for(sys.stderr)
+    try:
+        found = check_data(
+            rows, plan.reward, lengths=lengths, limit=plan.limit or 0, rates=rates, progress=bars.progress
+        )
+    finally:
+        bars.end()
+    return found, rates
+
+
+def _lines(checked: Checked) -> Iterator[str]:
+    for split, rows in checked.rows.items():
+        yield f"{split}: {len(rows)} rows, {len(checked.clean(split))} of them clean."
+    for reason, count in checked.counts().items():
+        places = [found.row.place for found in checked.findings if found.reason == reason]
+        more = f" and {count - 5} more" if count > 5 else ""
+        mark = "look at" if reason in FLAGS else "remove "
+        yield f"{mark} {reason} {count}: {', '.join(places[:5])}{more} ({MEANINGS[reason]})"
+
+
+def _refuse(checked: Checked, reason: str, way_out: str, is_on: bool) -> None:
+    found = [finding for finding in checked.findings if finding.reason.startswith(reason)]
+    if found and is_on:
+        places = ", ".join(f"{finding.row.split} {finding.row.place}" for finding in found[:10])
+        raise DataError(f"{len(found)} rows are in {reason.rstrip('_')}: {places}. Repair the data, or {way_out}.")
+
+
+def _one_of(name: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ConfigError(f"--{name} is {given!r}: use one of {', '.join(known)}.")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{path} cannot be written ({error.strerror}): check folder and permissions.") from None
