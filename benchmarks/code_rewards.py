@@ -22,7 +22,7 @@ def _planted(function):
         if isinstance(found, bool):
             return not found
         if isinstance(found, (int, float)):
-            return found + 1
+            return -found - 1
         return found + type(found)("x") if isinstance(found, str) else None if found is not None else 0
     return wrong
 

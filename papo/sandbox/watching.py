@@ -167,7 +167,8 @@ def confine(spec: dict[str, Any]) -> None:
             os.setgroups([])
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
-            prctl(DUMPABLE, 1)
+        # Else its own /proc/self, where users are mapped, would not be its own.
+        prctl(DUMPABLE, 1)
         owner, group = os.getuid(), os.getgid()
         # A user of its own already bounds a program of root's; where users have none, this one need not be there.
         try:

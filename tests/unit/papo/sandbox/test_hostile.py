@@ -3,21 +3,24 @@
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from papo.rewards import CodeTests
-from papo.sandbox import Limits, Outcome, chosen, run
+from papo.sandbox import Limits, Outcome, box, chosen, run
 from papo.sandbox.isolation import python
 from tests.unit.papo.sandbox.hostile import BOMBS, FORGERS, QUIET
 
-LIMITS = Limits(cpu_seconds=1.0, wall_seconds=4.0, memory_bytes=200 * 2**20, disk_bytes=16 * 2**20, output_bytes=2**20)
+LIMITS = Limits(cpu_seconds=0.5, wall_seconds=4.0, memory_bytes=200 * 2**20, disk_bytes=16 * 2**20, output_bytes=2**20)
 REWARD = CodeTests(cpu_seconds=1.0, wall_seconds=6.0, memory_mib=200)
 CALLS = json.dumps({"fn_name": "f", "inputs": [[71]], "outputs": [5041]})
 CHECKING = "def check(candidate):\n    assert candidate(71) == 5041\n"
 CHECK = json.dumps({"prompt": "def f(x):\n    pass\n", "entry_point": "f", "test": CHECKING})
+FOLDER = f"/box{os.getpid()}"
+MARK = f"HOME={FOLDER}\0".encode()
 LISTED = json.dumps({"test_list": ["assert f(71) == 5041"]})
 
 
@@ -31,11 +34,11 @@ def hostile(code: str, limits: Limits = LIMITS) -> Outcome:
 
 
 def survivors() -> list[str]:
-    """Processes of any sandbox of this test process, by the environment that only they have."""
+    """Processes of any sandbox of this test process, by the environment that only they have (FOLDER)."""
     found: list[str] = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if b"HOME=/box\0" in Path(f"/proc/{pid}/environ").read_bytes():
+            if MARK in Path(f"/proc/{pid}/environ").read_bytes():
                 found.append(pid)
         except OSError:
             continue
@@ -43,7 +46,10 @@ def survivors() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_survives() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+def _nothing_survives(  # pyright: ignore[reportUnusedFunction]  # pytest uses it
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    monkeypatch.setattr(box, "FOLDER", FOLDER)
     yield
     assert survivors() == []
 
@@ -58,7 +64,8 @@ def within(outcome: Outcome) -> bool:
 def test_a_bomb_ends_at_its_limit(name: str) -> None:
     code, endings = BOMBS[name]
     outcome = hostile(code)
-    assert outcome.ending in endings, outcome
+    # A host that gives it no processor for seconds says so: nothing is known of it, and nothing paid.
+    assert outcome.ending in endings | {"busy"}, outcome
     assert b"HARM" not in outcome.stdout
     assert within(outcome)
     assert outcome.memory_bytes <= LIMITS.memory_bytes + 200 * 2**20
@@ -109,6 +116,15 @@ def test_the_honest_one_passes(reference: str) -> None:
 def test_what_is_left_behind_is_counted_and_killed() -> None:
     outcome = hostile(QUIET["daemon that holds the output open"])
     assert (outcome.ending, outcome.left) == ("exit", 1)
+
+
+def test_survivors_would_be_seen() -> None:
+    """Else the check after each of these tests says nothing."""
+    argv = [python(), "-c", "import time; print(0, flush=True); time.sleep(60)"]
+    with box.Box(argv, files={}, limits=LIMITS, talking=True) as running:
+        while not survivors():
+            time.sleep(0.01)
+        assert running.finish(stop=True).ending == "stopped"
 
 
 def test_other_programs_go_on_beside_a_bomb() -> None:
