@@ -11,9 +11,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import transfer  # pyright: ignore[reportMissingImports]  # lies beside this file inside the sandbox
+if __package__:
+    from papo.sandbox import transfer
+else:
+    # Inside, it lies beside this file, and there is no package.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import transfer
 
 
 def main() -> None:

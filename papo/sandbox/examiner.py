@@ -9,13 +9,21 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, TextIO
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+if __package__:
+    from papo.sandbox import transfer
+else:
+    # Inside, it lies beside this file, and there is no package.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import transfer
 
-import transfer  # pyright: ignore[reportMissingImports]  # lies beside this file inside the sandbox
 
-REQUESTS = os.fdopen(3, "r")
+@cache
+def requests() -> TextIO:
+    """What comes in; opened once, as it is read ahead of."""
+    return os.fdopen(3, "r")
 
 
 class Held:
@@ -27,7 +35,7 @@ class Held:
 
 def main() -> None:
     """Run the tests that the first request holds; one line for each."""
-    plan = json.loads(REQUESTS.readline())
+    plan = json.loads(requests().readline())
     space: dict[str, Any] = {"__name__": "tests"}
     try:
         for code in plan["setup"]:
@@ -79,7 +87,7 @@ def remote(name: str) -> Callable[..., Any]:
                 "named": transfer.encode(named, number),
             }
         )
-        reply = json.loads(REQUESTS.readline())
+        reply = json.loads(requests().readline())
         if "raised" in reply:
             kind = getattr(builtins, reply["raised"], None)
             raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(reply["about"])
