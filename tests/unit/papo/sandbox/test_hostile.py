@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +134,27 @@ def test_other_programs_go_on_beside_a_bomb() -> None:
     bomb = hostile(BOMBS["fork tree that sleeps"][0])
     assert bomb.ending == "processes"
     assert hostile("import subprocess; print(subprocess.run(['echo', 'fine'], capture_output=True).stdout)").finished
+
+
+def test_a_program_ends_with_the_caller() -> None:
+    """Killed without a chance to clean up, it still leaves no process."""
+    code = f"""
+import time
+from papo.sandbox import Limits, box
+box.FOLDER = {FOLDER!r}
+running = box.Box([{python()!r}, "-c", "import time; time.sleep(60)"], files={{}}, limits=Limits())
+time.sleep(60)
+"""
+    caller = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[4])
+    try:
+        while not survivors():
+            assert caller.poll() is None
+            time.sleep(0.01)
+    finally:
+        caller.kill()
+        caller.wait()
+    for _ in range(1000):
+        if not survivors():
+            return
+        time.sleep(0.01)
+    pytest.fail("processes outlive their caller")
