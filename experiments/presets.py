@@ -49,7 +49,11 @@ PRIME_EXTRA = {
 EXTRA: dict[str, dict[str, Any]] = {
     "papo_staged": {"algorithm.advantage.lambda_process_schedule.iterations": 20},
     # With a reward of 10, a value clip of 0.2 would let the critic move by 0.2 an iteration at most.
-    "ppo": {"algorithm.cliprange_value": None, "critic": {"optimizer": FAST, "warmup_iterations": 2}},
+    "ppo": {
+        "algorithm.cliprange_value": None,
+        "algorithm.ppo_mini_batch_size": MINI_BATCH,
+        "critic": {"optimizer": FAST, "warmup_iterations": 2},
+    },
     "prime": PRIME_EXTRA,
     "prime_authors_code": PRIME_EXTRA,
     "prpo": {"algorithm.advantage.segmenter": {"kind": "entropy", "top_k": 5, "min_gap": 4}},
