@@ -26,21 +26,19 @@ def resolve(path: str, base: Path) -> Path:
 
 def file_faults(config: RunConfig | SftConfig, base: Path) -> list[Fault]:
     """Files and folders that the config names and that are not there, or not what they must be."""
-    files, folder = _of_sft(config) if isinstance(config, SftConfig) else _of_run(config)
+    files, folders = _of_sft(config) if isinstance(config, SftConfig) else _of_run(config)
     found = [fault for field, written in files if (fault := _file_fault(field, written, base))]
     if isinstance(config, RunConfig):
         datasets = [(place, each) for place, each in plain_sources(config.data) if isinstance(each, HuggingFaceSource)]
         found += [fault for place, each in datasets if (fault := _dataset_fault(place, each, base))]
-    if folder is not None and (fault := _folder_fault(*folder, base)):
-        found.append(fault)
-    return found
+    return found + [fault for field, written in folders if (fault := _folder_fault(field, written, base))]
 
 
-_Named = tuple[list[tuple[Field, str]], tuple[Field, str] | None]
+_Named = tuple[list[tuple[Field, str]], list[tuple[Field, str]]]
 
 
 def _of_run(config: RunConfig) -> _Named:
-    """The files, and the model folder."""
+    """The files, and the model folders."""
     files: list[tuple[Field, str]] = [
         ((*place, "path"), source.path)
         for place, source in plain_sources(config.data)
@@ -49,7 +47,8 @@ def _of_run(config: RunConfig) -> _Named:
     model = config.model
     if model.cold_start is not None:
         files.append((("model", "cold_start"), model.cold_start))
-    return files, (("model", "path"), model.path) if model.path is not None else None
+    models = (("model", model), ("critic", config.critic), ("implicit_prm", config.implicit_prm))
+    return files, [((name, "path"), part.path) for name, part in models if part is not None and part.path is not None]
 
 
 def _of_sft(config: SftConfig) -> _Named:
@@ -57,7 +56,7 @@ def _of_sft(config: SftConfig) -> _Named:
     files: list[tuple[Field, str]] = [
         (("phases", index, "data", "path"), data.path) for index, data in phases if isinstance(data, FilePairs)
     ]
-    return files, (("model", "path"), config.model.path) if isinstance(config.model, ModelFolder) else None
+    return files, [(("model", "path"), config.model.path)] if isinstance(config.model, ModelFolder) else []
 
 
 def _file_fault(field: Field, written: str, base: Path) -> Fault | None:

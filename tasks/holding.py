@@ -5,10 +5,12 @@ nearer, then replay the updates in between from their stored inputs, and compare
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from papo.engines.protocol import Engine, Open
 from papo.errors import Damaged, DiskFull, EngineDied, EngineError, Fenced, InexactReplay, OutOfMemory
+from schemas.filechecks import resolve
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
 from tasks.publish import ensure_folder, publish_folder, temporary
@@ -107,10 +109,15 @@ def opened(run: Run, *, model: str, checkpoint: str | None = None) -> None:
         Open(
             model=model,
             checkpoint=checkpoint,
-            critic=critic and (critic.path or model),
-            implicit_prm=prm and (prm.path or model),
+            critic=critic and _folder_of(run, critic.path, model),
+            implicit_prm=prm and _folder_of(run, prm.path, model),
         )
     )
+
+
+def _folder_of(run: Run, path: str | None, model: str) -> str:
+    """Where a model beside the policy starts from: the folder that the config names, or the policy's own."""
+    return model if path is None else str(resolve(path, Path(run.base)).resolve())
 
 
 def restart(run: Run) -> None:

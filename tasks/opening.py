@@ -117,6 +117,7 @@ def _open(
         configs=_Configs(run_file),
         sources=sources.__getitem__,
         model=run_file.model,
+        base=run_file.base,
         commits=commits,
         lineage=commits[-1].lineage if commits else 0,
     )

@@ -59,6 +59,8 @@ class Run:
     """Reads the data source of a split ("train" or "evaluation")."""
     model: str
     """The folder that the first policy is loaded from."""
+    base: str = "."
+    """The folder that relative paths in the config are relative to."""
     generator: Generator = field(default_factory=Embedded)
     """Who samples from the policy that the engine holds."""
     commits: list[Commit] = field(default_factory=list[Commit])

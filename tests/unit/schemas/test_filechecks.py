@@ -115,3 +115,13 @@ def test_a_supervised_config_names_files_too(tmp_path: Path) -> None:
 
     assert found[0].startswith("phases[0].data.path is a.jsonl")
     assert found[1].startswith("model.path is model")
+
+
+@pytest.mark.parametrize(("section", "kind"), [("critic", "gae"), ("implicit_prm", "prime")])
+def test_models_beside_the_policy_are_looked_for_too(tmp_path: Path, section: str, kind: str) -> None:
+    model_folder(tmp_path / "model")
+    algorithm = {"advantage": {"kind": kind}}
+    (fault,) = texts(config(algorithm=algorithm, **{section: {"path": "elsewhere"}}), tmp_path)
+    assert fault.startswith(f"{section}.path is elsewhere")
+    model_folder(tmp_path / "elsewhere")
+    assert texts(config(algorithm=algorithm, **{section: {"path": "elsewhere"}}), tmp_path) == []
