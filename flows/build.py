@@ -6,7 +6,8 @@ from pathlib import Path
 
 from flows.generators import generator_in
 from papo.engines.host import EngineHost
-from papo.engines.protocol import Engine, EngineSettings
+from papo.engines.protocol import Engine
+from papo.engines.settings import EngineSettings
 from papo.errors import ConfigError
 from schemas.config import RunConfig
 from schemas.loading import load_config, overridden, resolve

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from flows.reporters import reporter_for
-from papo.engines.protocol import PromptFormat
+from papo.engines.settings import PromptFormat
 from papo.errors import ConfigError, DataError
 from papo.rewards import MathAnswer, OutcomeReward
 from schemas.config import RunConfig

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 
 from papo.engines.host import EngineHost
-from papo.engines.protocol import EngineSettings
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineError
 
 LIBRARIES = ("torch", "transformers", "deepspeed", "prefect", "mlflow", "pandera", "polars", "pydantic")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from papo.engines.protocol import OptimizerSettings
+from papo.engines.settings import OptimizerSettings
 from schemas.section import OPERATIONAL, Section
 
 

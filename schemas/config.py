@@ -10,7 +10,7 @@ from pydantic import Field
 
 from papo.advantages import FilterAccuracy, FilterGroups
 from papo.algorithm import PAPO, Algorithm
-from papo.engines.protocol import EngineSettings, LoraSettings, OptimizerSettings
+from papo.engines.settings import EngineSettings, LoraSettings, OptimizerSettings
 from papo.rewards import FormatReward, OutcomeReward, TextReward
 from papo.scorers import ProcessScorer
 from papo.segmentation import Segmenter

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from papo.chains import ChainTask
 from papo.drawing import LONGEST_ROUND, whole_weights
-from papo.engines.protocol import PromptFormat
+from papo.engines.settings import PromptFormat
 from schemas.mappings import MappingName
 from schemas.section import LATER, OPERATIONAL, Section
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from papo.chains import ChainTask, Style
-from papo.engines.protocol import EngineSettings, OptimizerSettings, PromptFormat, TinyModel
+from papo.engines.settings import EngineSettings, OptimizerSettings, PromptFormat, TinyModel
 from schemas.config import OPERATIONAL, Section, identity_of
 
 

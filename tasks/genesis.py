@@ -4,7 +4,7 @@ from functools import partial
 
 import polars as pl
 
-from papo.engines.protocol import Tokenize
+from papo.engines.requests import Tokenize
 from papo.errors import DataError
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from papo.engines.protocol import Engine, Open
+from papo.engines.protocol import Engine
+from papo.engines.requests import Open
 from papo.errors import Damaged, DiskFull, EngineDied, EngineError, Fenced, InexactReplay, OutOfMemory
 from schemas.filechecks import resolve
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated

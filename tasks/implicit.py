@@ -4,7 +4,7 @@ from functools import partial
 
 import polars as pl
 
-from papo.engines.protocol import Logprobs
+from papo.engines.requests import Logprobs
 from schemas.records import Batch, FrameRef, IterationState
 from tasks.holding import using
 from tasks.run import Run

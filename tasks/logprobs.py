@@ -4,7 +4,8 @@ import math
 
 import polars as pl
 
-from papo.engines.protocol import Engine, Logprobs
+from papo.engines.protocol import Engine
+from papo.engines.requests import Logprobs
 from schemas.config import RunConfig
 from schemas.frames import Logprobs as LogprobsFrame
 from schemas.frames import columns_of

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from papo.engines.generators import Embedded, Generator
-from papo.engines.protocol import Engine, EngineSettings
+from papo.engines.protocol import Engine
+from papo.engines.settings import EngineSettings
 from schemas.config import RunConfig
 from schemas.records import Commit, IterationState
 from tasks.checkpoints import FOLDER as CHECKPOINTS

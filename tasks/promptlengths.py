@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from papo.engines.protocol import PromptFormat
+from papo.engines.settings import PromptFormat
 from papo.errors import DataError
 from tasks.datarows import DataRow
 

@@ -3,8 +3,8 @@
 from dataclasses import asdict, replace
 
 from papo.algorithm import Algorithm
-from papo.engines import protocol
-from papo.engines.protocol import CriticUpdate, TrainPrm, Update
+from papo.engines import requests
+from papo.engines.requests import CriticUpdate, TrainPrm, Update
 from papo.errors import StoreError
 from papo.seeding import seed_for
 from schemas.records import Fingerprint, FrameRef, LedgerEntry, Updated
@@ -114,6 +114,6 @@ def replay(run: Run, update: Updated, *, off_policy: bool) -> Fingerprint:
     return of_engine(result.fingerprint)
 
 
-def of_engine(fingerprint: protocol.Fingerprint) -> Fingerprint:
+def of_engine(fingerprint: requests.Fingerprint) -> Fingerprint:
     """An engine's answer as a record."""
     return Fingerprint.model_validate(asdict(fingerprint))

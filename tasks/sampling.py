@@ -5,7 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import Engine, Generate, RowAddress
+from papo.engines.protocol import Engine
+from papo.engines.requests import Generate, RowAddress
 from papo.errors import GeneratorDied
 from papo.seeding import seed_for
 from schemas.canonical import sha256_of

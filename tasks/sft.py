@@ -11,16 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import (
-    CreateModel,
-    Engine,
-    EngineSettings,
-    Open,
-    SftPhase,
-    SftSteps,
-    TinyModel,
-    TokenizePairs,
-)
+from papo.engines.protocol import Engine
+from papo.engines.requests import CreateModel, Open, SftPhase, SftSteps, TokenizePairs
+from papo.engines.settings import EngineSettings, TinyModel
 from papo.errors import DataError
 from schemas.canonical import canonical_json, sha256_of
 from schemas.filechecks import resolve

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from papo.engines.protocol import Tokenize, Update
+from papo.engines.requests import Tokenize, Update
 from schemas.frames import Rollouts, columns_of
 from schemas.records import FrameRef
 from tasks.run import MODEL, SCRATCH, Run

@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-from papo.engines.protocol import Engine, UpdateResult
+from papo.engines.protocol import Engine
+from papo.engines.requests import UpdateResult
 from schemas.records import Batch, FrameRef, IterationState, Updated
 from tasks.holding import using
 from tasks.replay import UPDATE_VERSION, of_engine, update_request

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from papo.engines.protocol import LoraSettings
+from papo.engines.settings import LoraSettings
 from papo.errors import EngineError
 
 NAME = "default"

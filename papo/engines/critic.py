@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel
 
 from papo.engines.batching import Example, TokenBatch, plan, token_batch
 from papo.engines.models import LoadedModel
-from papo.engines.protocol import Values
+from papo.engines.requests import Values
 from papo.engines.rows import rollout_rows
 from papo.errors import EngineError
 

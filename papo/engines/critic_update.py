@@ -11,8 +11,9 @@ from papo.engines.batching import MicroBatch, aligned, plan, token_batch
 from papo.engines.critic import completion_values
 from papo.engines.learner import Learner
 from papo.engines.memory import within_memory
-from papo.engines.protocol import CriticUpdate, EngineSettings, Update
+from papo.engines.requests import CriticUpdate, Update
 from papo.engines.rows import TrainingRows
+from papo.engines.settings import EngineSettings
 from papo.losses import ValueObjective, explained_variance, row_weights, value_objective
 from papo.losses.objective import merge_sums
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from papo.engines import distributed
-from papo.engines.protocol import EngineSettings, OptimizerSettings
+from papo.engines.settings import EngineSettings, OptimizerSettings
 
 
 def initialized(module: Any, settings: EngineSettings, device: torch.device) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 
 from papo.engines.decoding import CompletionDecoder, StopStrings
 from papo.engines.models import LoadedModel
-from papo.engines.protocol import Decode, Generate
+from papo.engines.requests import Decode, Generate
 from papo.engines.sampler import AddressedSampler, StopRows
 from papo.errors import EngineError
 

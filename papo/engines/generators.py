@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from papo.engines.protocol import Engine, Generate, Progress
+from papo.engines.protocol import Engine, Progress
+from papo.engines.requests import Generate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

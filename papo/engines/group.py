@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from papo.engines.messages import Channel, Message
-from papo.engines.protocol import EngineSettings
 from papo.engines.reaping import kill_session, reap, write_pid_file
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineDied
 
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR", "LD_LIBRARY_PATH", "HF_HOME")

@@ -13,15 +13,14 @@ from typing import Any
 from papo import errors
 from papo.engines.group import RankGroup
 from papo.engines.messages import VERBS, Answer, Command, Failure, Tick, from_json, to_json
-from papo.engines.protocol import (
+from papo.engines.protocol import Progress
+from papo.engines.requests import (
     CreateModel,
     Decode,
-    EngineSettings,
     Fingerprint,
     Generate,
     Logprobs,
     Open,
-    Progress,
     SftResult,
     SftSteps,
     Tokenize,
@@ -31,6 +30,7 @@ from papo.engines.protocol import (
     UpdateResult,
     Values,
 )
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineDied, EngineError, OutOfMemory
 
 STRAGGLER_SECONDS = 60.0

@@ -21,8 +21,9 @@ from papo.engines.deepspeed_engine import initialized
 from papo.engines.fingerprint import sorted_sha256, tensors_sha256
 from papo.engines.models import LoadedModel
 from papo.engines.parts import MOMENTS, Parts, gathered
-from papo.engines.protocol import EngineSettings, Fingerprint, OptimizerSettings
+from papo.engines.requests import Fingerprint
 from papo.engines.schedule import learning_rate
+from papo.engines.settings import EngineSettings, OptimizerSettings
 from papo.errors import EngineError
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from papo.engines import protocol
+from papo.engines import requests, settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,19 +49,19 @@ class Failure:
 Message = Command | Tick | Answer | Failure
 
 VERBS: dict[str, tuple[Any, Any]] = {
-    "setup": (protocol.EngineSettings, dict[str, str]),
-    "create": (protocol.CreateModel, type(None)),
-    "tokenize": (protocol.Tokenize, type(None)),
-    "tokenize_pairs": (protocol.TokenizePairs, type(None)),
-    "open": (protocol.Open, protocol.Fingerprint),
-    "generate": (protocol.Generate, type(None)),
+    "setup": (settings.EngineSettings, dict[str, str]),
+    "create": (requests.CreateModel, type(None)),
+    "tokenize": (requests.Tokenize, type(None)),
+    "tokenize_pairs": (requests.TokenizePairs, type(None)),
+    "open": (requests.Open, requests.Fingerprint),
+    "generate": (requests.Generate, type(None)),
     "end_ids": (type(None), tuple[int, ...]),
-    "decode": (protocol.Decode, type(None)),
-    "logprobs": (protocol.Logprobs, type(None)),
-    "values": (protocol.Values, type(None)),
-    "train_prm": (protocol.TrainPrm, protocol.UpdateResult),
-    "update": (protocol.Update, protocol.UpdateResult),
-    "sft": (protocol.SftSteps, protocol.SftResult),
+    "decode": (requests.Decode, type(None)),
+    "logprobs": (requests.Logprobs, type(None)),
+    "values": (requests.Values, type(None)),
+    "train_prm": (requests.TrainPrm, requests.UpdateResult),
+    "update": (requests.Update, requests.UpdateResult),
+    "sft": (requests.SftSteps, requests.SftResult),
     "save": (str, type(None)),
     "export": (str, type(None)),
     "export_adapter": (str, type(None)),

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from papo import chains
-from papo.engines.protocol import TinyModel
+from papo.engines.settings import TinyModel
 from papo.engines.tokenizing import load_tokenizer
 from papo.errors import EngineError
 

@@ -11,8 +11,9 @@ from papo.engines.batching import Example, MicroBatch, aligned, plan, token_batc
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.memory import within_memory
-from papo.engines.protocol import EngineSettings, TrainPrm
+from papo.engines.requests import TrainPrm
 from papo.engines.rows import KEYS, rollout_rows, with_column
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineError
 from papo.losses.implicit_prm import ce_losses, completion_rewards
 from papo.losses.objective import merge_sums

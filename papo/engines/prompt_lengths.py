@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 from pydantic import TypeAdapter
 
-from papo.engines.protocol import PromptFormat, Tokenize
+from papo.engines.requests import Tokenize
+from papo.engines.settings import PromptFormat
 from papo.errors import PapoError
 
 

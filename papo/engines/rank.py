@@ -17,7 +17,7 @@ from typing import Any
 
 from papo import errors
 from papo.engines.messages import VERBS, Answer, Channel, Command, Failure, Tick, from_json, to_json
-from papo.engines.protocol import EngineSettings
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineError, OutOfMemory, PapoError
 
 PR_SET_PDEATHSIG = 1

@@ -8,7 +8,7 @@ import polars as pl
 
 from papo.engines.batch_corrections import kept_tokens
 from papo.engines.batching import Example
-from papo.engines.protocol import Update
+from papo.engines.requests import Update
 from papo.errors import DataError, EngineError
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]

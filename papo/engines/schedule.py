@@ -2,7 +2,7 @@
 
 import math
 
-from papo.engines.protocol import OptimizerSettings
+from papo.engines.settings import OptimizerSettings
 from papo.errors import EngineError
 
 

@@ -8,7 +8,7 @@ import torch
 
 from papo.engines.batching import Example, plan, token_batch
 from papo.engines.forward import completion_kl, score_completions
-from papo.engines.protocol import Logprobs
+from papo.engines.requests import Logprobs
 from papo.engines.rows import rollout_rows
 
 

@@ -13,7 +13,8 @@ from papo.engines.batching import Example, plan, token_batch
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.memory import within_memory
-from papo.engines.protocol import EngineSettings, SftPhase, SftSteps
+from papo.engines.requests import SftPhase, SftSteps
+from papo.engines.settings import EngineSettings
 from papo.errors import DataError, EngineError, NonFinite
 from papo.losses import row_weights
 from papo.seeding import epoch_order

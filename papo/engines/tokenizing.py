@@ -8,7 +8,8 @@ import polars as pl
 from jinja2 import TemplateError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from papo.engines.protocol import PromptFormat, Tokenize, TokenizePairs
+from papo.engines.requests import Tokenize, TokenizePairs
+from papo.engines.settings import PromptFormat
 from papo.errors import DataError, EngineError
 
 

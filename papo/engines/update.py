@@ -13,10 +13,11 @@ from papo.engines.critic_update import CriticStep, CriticTraining, critic_stats
 from papo.engines.forward import score_completions
 from papo.engines.learner import Learner
 from papo.engines.memory import within_memory
-from papo.engines.protocol import EngineSettings, Update
+from papo.engines.requests import Update
 from papo.engines.rows import TrainingRows, training_rows
 from papo.engines.sampler_gap import sampler_figures, sampler_sums
 from papo.engines.schedule import learning_rate
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineError
 from papo.losses import LossInputs, row_weights
 from papo.losses.objective import Objective, merge_sums, policy_objective

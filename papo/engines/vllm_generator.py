@@ -10,7 +10,8 @@ from typing import TypeVar
 import polars as pl
 
 from papo.engines.generators import Synced
-from papo.engines.protocol import Decode, Engine, Generate, Progress
+from papo.engines.protocol import Engine, Progress
+from papo.engines.requests import Decode, Generate
 from papo.engines.vllm_client import Ask, ServerFailed, VllmLink
 from papo.engines.vllm_install import read_stamp
 from papo.engines.vllm_pool import Pool

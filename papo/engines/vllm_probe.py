@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from papo.engines.protocol import Engine, Logprobs
+from papo.engines.protocol import Engine
+from papo.engines.requests import Logprobs
 from papo.engines.vllm_client import Ask, Sampled, VllmLink
 from papo.engines.weight_transport import Export, total
 from papo.errors import EngineError

@@ -15,13 +15,14 @@ import polars as pl
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from papo.engines import adapter, distributed, models, protocol, tokenizing
+from papo.engines import adapter, distributed, models, requests, tokenizing
 from papo.engines.critic import load_critic, value_rollouts
 from papo.engines.generator import decoded, generate
 from papo.engines.learner import Learner, module_fingerprint
 from papo.engines.models import LoadedModel
 from papo.engines.prm_update import train_prm
 from papo.engines.scoring import score_rollouts
+from papo.engines.settings import EngineSettings
 from papo.engines.sft import train_supervised
 from papo.engines.update import train_policy
 from papo.errors import EngineError
@@ -36,7 +37,7 @@ TICK_SECONDS = 0.2
 class Worker:
     """One rank's models. Each method is a verb of `papo.engines.protocol.Engine` and runs on every rank."""
 
-    def __init__(self, settings: protocol.EngineSettings, *, rank: int, tick: Callable[[int, int], None]) -> None:
+    def __init__(self, settings: EngineSettings, *, rank: int, tick: Callable[[int, int], None]) -> None:
         torch.set_num_threads(settings.threads)
         disable_progress_bar()
         self._settings = settings
@@ -47,7 +48,7 @@ class Worker:
         self._learner: Learner | None = None
         self._beside: dict[Role, Learner] = {}
         """What is trained beside the policy."""
-        self._fingerprint: protocol.Fingerprint | None = None
+        self._fingerprint: requests.Fingerprint | None = None
         self._reference: LoadedModel | None = None
         self._base_sha256: str | None = None
         """Of the policy's frozen base, where the policy without its adapter is the reference."""
@@ -69,19 +70,19 @@ class Worker:
             }
         )
 
-    def create(self, request: protocol.CreateModel) -> None:
+    def create(self, request: requests.CreateModel) -> None:
         if self._rank == 0:
             models.create_tiny(request.model, Path(request.folder))
 
-    def tokenize(self, request: protocol.Tokenize) -> None:
+    def tokenize(self, request: requests.Tokenize) -> None:
         if self._rank == 0:
             tokenizing.tokenize(request, self._tokenizer(request.model)).write_parquet(request.output)
 
-    def tokenize_pairs(self, request: protocol.TokenizePairs) -> None:
+    def tokenize_pairs(self, request: requests.TokenizePairs) -> None:
         if self._rank == 0:
             tokenizing.tokenize_pairs(request, self._tokenizer(request.model)).write_parquet(request.output)
 
-    def open(self, request: protocol.Open) -> protocol.Fingerprint:
+    def open(self, request: requests.Open) -> requests.Fingerprint:
         if request.state == "reference":
             return self._open_reference(request)
         # The old policy goes first: two of them might not fit.
@@ -106,7 +107,7 @@ class Worker:
         self._beside = beside
         return self._hold(learner)
 
-    def generate(self, request: protocol.Generate) -> None:
+    def generate(self, request: requests.Generate) -> None:
         learner, fingerprint = self._policy("generate")
         if self._takes_part:
             frame = generate(learner.model, request, policy_sha256=fingerprint.policy_sha256, tick=self._tick)
@@ -115,13 +116,13 @@ class Worker:
     def end_ids(self, _: None) -> tuple[int, ...]:
         return self._policy("take end tokens from")[0].model.end_ids
 
-    def decode(self, request: protocol.Decode) -> None:
+    def decode(self, request: requests.Decode) -> None:
         learner, fingerprint = self._policy("decode for")
         if self._rank == 0:
             frame = decoded(learner.model, request, policy_sha256=fingerprint.policy_sha256)
             self._write(frame, request.request.output)
 
-    def logprobs(self, request: protocol.Logprobs) -> None:
+    def logprobs(self, request: requests.Logprobs) -> None:
         with self._scoring(request.state) as module:
             if self._takes_part:
                 frame = score_rollouts(
@@ -133,32 +134,32 @@ class Worker:
                 )
                 self._write(frame, request.output)
 
-    def values(self, request: protocol.Values) -> None:
+    def values(self, request: requests.Values) -> None:
         module = self._trained("critic").engine.module
         if self._takes_part:
             size = self._settings.micro_batch_size
             self._write(value_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
 
-    def train_prm(self, request: protocol.TrainPrm) -> protocol.UpdateResult:
+    def train_prm(self, request: requests.TrainPrm) -> requests.UpdateResult:
         learner, _ = self._policy("train_prm")
         prm = self._trained("implicit_prm")
         self._learner = self._fingerprint = None
         stats = train_prm(prm, request, settings=self._settings, rank=self._rank, tick=self._tick)
-        return protocol.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
+        return requests.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
 
-    def update(self, request: protocol.Update) -> protocol.UpdateResult:
+    def update(self, request: requests.Update) -> requests.UpdateResult:
         learner, _ = self._policy("update")
         critic = self._trained("critic") if request.critic is not None else None
         # Until it has ended well there is no policy: a half-made update must never be generated from.
         self._learner = self._fingerprint = None
         stats = train_policy(learner, request, settings=self._settings, rank=self._rank, tick=self._tick, critic=critic)
-        return protocol.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
+        return requests.UpdateResult(fingerprint=self._hold(learner), stats=_measured(stats))
 
-    def sft(self, request: protocol.SftSteps) -> protocol.SftResult:
+    def sft(self, request: requests.SftSteps) -> requests.SftResult:
         learner, _ = self._policy("sft")
         self._learner = self._fingerprint = None
         losses = train_supervised(learner, request, settings=self._settings, rank=self._rank, tick=self._tick)
-        return protocol.SftResult(fingerprint=self._hold(learner), losses=tuple(losses))
+        return requests.SftResult(fingerprint=self._hold(learner), losses=tuple(losses))
 
     def save(self, folder: str) -> None:
         self._policy("save")[0].save(Path(folder))
@@ -180,7 +181,7 @@ class Worker:
         if self._rank == 0:
             frame.write_parquet(path)
 
-    def _policy(self, verb: str) -> tuple[Learner, protocol.Fingerprint]:
+    def _policy(self, verb: str) -> tuple[Learner, requests.Fingerprint]:
         if self._learner is None or self._fingerprint is None:
             raise EngineError(f"no policy is open, so there is nothing to {verb}: open a model or a checkpoint first.")
         return self._learner, self._fingerprint
@@ -190,13 +191,13 @@ class Worker:
             raise EngineError(f"no {role} is open: open the policy together with it.")
         return self._beside[role]
 
-    def _hold(self, learner: Learner) -> protocol.Fingerprint:
+    def _hold(self, learner: Learner) -> requests.Fingerprint:
         """From now on `learner` is the policy, together with what is trained beside it."""
         marks = {role: _mark(held.fingerprint()) for role, held in self._beside.items()}
         self._learner, self._fingerprint = learner, replace(learner.fingerprint(), **marks)
         return self._fingerprint
 
-    def _open_beside(self, role: Role, folder: str, request: protocol.Open, policy: LoadedModel) -> Learner:
+    def _open_beside(self, role: Role, folder: str, request: requests.Open, policy: LoadedModel) -> Learner:
         weights = request.checkpoint is None
         trusted = self._settings.trust_remote_code
         if role == "critic":
@@ -208,7 +209,7 @@ class Worker:
             learner.load(Path(request.checkpoint) / role)
         return learner
 
-    def _open_reference(self, request: protocol.Open) -> protocol.Fingerprint:
+    def _open_reference(self, request: requests.Open) -> requests.Fingerprint:
         if request.checkpoint is not None:
             raise EngineError("a reference is opened from a model folder, not from a checkpoint: export it first.")
         self._reference = self._base_sha256 = None
@@ -223,7 +224,7 @@ class Worker:
         return module_fingerprint(reference.module)
 
     @contextmanager
-    def _scoring(self, state: protocol.State) -> Generator[Any]:
+    def _scoring(self, state: requests.State) -> Generator[Any]:
         """The module that log-probs of `state` are taken under."""
         if state == "policy":
             yield self._policy("logprobs")[0].engine.module
@@ -251,8 +252,8 @@ class Worker:
         return self._tokenizers[folder]
 
 
-def _mark(fingerprint: protocol.Fingerprint) -> protocol.ModelMark:
-    return protocol.ModelMark(
+def _mark(fingerprint: requests.Fingerprint) -> requests.ModelMark:
+    return requests.ModelMark(
         weights_sha256=fingerprint.policy_sha256,
         optimizer_sha256=fingerprint.optimizer_sha256,
         optimizer_steps=fingerprint.optimizer_steps,

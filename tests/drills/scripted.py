@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from flows import build
 from flows.cli import app
-from papo.engines.protocol import EngineSettings
+from papo.engines.settings import EngineSettings
 from tasks.disk import LocalDisk
 from tests.simulation.engine import ScriptedEngine
 

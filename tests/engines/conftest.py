@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from papo.engines.host import EngineHost
-from papo.engines.protocol import CreateModel, Open, TinyModel
+from papo.engines.requests import CreateModel, Open
+from papo.engines.settings import TinyModel
 from tests.engines import support
 
 

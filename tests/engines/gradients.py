@@ -14,7 +14,8 @@ from typing import Any
 
 from papo.engines.group import free_port, rank_environment
 from papo.engines.messages import from_json, to_json
-from papo.engines.protocol import EngineSettings, Update
+from papo.engines.requests import Update
+from papo.engines.settings import EngineSettings
 
 Gradient = dict[str, Any]
 """Tensors by the name of their parameter."""

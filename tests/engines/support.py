@@ -9,19 +9,8 @@ import polars as pl
 from papo.algorithm import PAPO, Algorithm
 from papo.chains import ChainTask
 from papo.engines.host import EngineHost
-from papo.engines.protocol import (
-    EngineSettings,
-    Generate,
-    Logprobs,
-    OptimizerSettings,
-    PromptFormat,
-    RowAddress,
-    SftPhase,
-    SftSteps,
-    Tokenize,
-    TokenizePairs,
-    Update,
-)
+from papo.engines.requests import Generate, Logprobs, RowAddress, SftPhase, SftSteps, Tokenize, TokenizePairs, Update
+from papo.engines.settings import EngineSettings, OptimizerSettings, PromptFormat
 from papo.seeding import seed_for
 
 GROUPS, SAMPLES = 4, 4

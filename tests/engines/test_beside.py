@@ -13,7 +13,8 @@ from papo.advantages import Gae
 from papo.algorithm import PAPO, Algorithm
 from papo.engines.batching import Example, token_batch
 from papo.engines.critic import ValueModel, completion_values
-from papo.engines.protocol import CriticUpdate, Fingerprint, Open, OptimizerSettings, TrainPrm, UpdateResult, Values
+from papo.engines.requests import CriticUpdate, Fingerprint, Open, TrainPrm, UpdateResult, Values
+from papo.engines.settings import OptimizerSettings
 from papo.errors import EngineError
 from papo.losses import ImplicitPrm, RolloutCorrection
 from tests.engines import support

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from papo.algorithm import PAPO
 from papo.engines.messages import VERBS, Answer, Channel, Command, Tick, from_json, to_json
-from papo.engines.protocol import OptimizerSettings, Update
 from papo.engines.reaping import reap, start_time, write_pid_file
+from papo.engines.requests import Update
+from papo.engines.settings import OptimizerSettings
 
 
 def test_a_request_survives_the_border_as_json() -> None:

@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 
 from papo.chains import ChainTask
 from papo.engines import models
-from papo.engines.protocol import Fingerprint, Open, OptimizerSettings, ZeroStage
+from papo.engines.requests import Fingerprint, Open
+from papo.engines.settings import OptimizerSettings, ZeroStage
 from papo.errors import EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench
@@ -179,7 +180,8 @@ def test_bug_107_an_export_in_another_dtype_fails_loudly(bench: Bench, tmp_path:
 
 
 def test_weights_are_a_function_of_the_seed(bench: Bench, tmp_path: Path) -> None:
-    from papo.engines.protocol import CreateModel, TinyModel
+    from papo.engines.requests import CreateModel
+    from papo.engines.settings import TinyModel
 
     bench.host.start()
     hashes: list[str] = []

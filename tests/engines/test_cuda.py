@@ -8,7 +8,8 @@ import pytest
 
 from papo.engines.group import has_gpu
 from papo.engines.host import EngineHost
-from papo.engines.protocol import EngineSettings, Open, UpdateResult
+from papo.engines.requests import Open, UpdateResult
+from papo.engines.settings import EngineSettings
 from tests.engines import support
 from tests.engines.conftest import Bench
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from papo.algorithm import PAPO
-from papo.engines.protocol import Open
+from papo.engines.requests import Open
 from tests.engines import support
 from tests.engines.conftest import Bench
 

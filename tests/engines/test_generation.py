@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from papo.engines.protocol import Decode, Generate, Open
+from papo.engines.requests import Decode, Generate, Open
 from papo.errors import EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench

@@ -13,8 +13,9 @@ import pytest
 
 from papo.engines.group import rank_environment
 from papo.engines.host import EngineHost
-from papo.engines.protocol import EngineSettings, Open
 from papo.engines.reaping import start_time
+from papo.engines.requests import Open
+from papo.engines.settings import EngineSettings
 from papo.errors import EngineDied, EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench
@@ -38,7 +39,7 @@ def owner(folder: Path, body: str) -> subprocess.Popen[str]:
         import os, signal, sys, threading, time
         from pathlib import Path
         from papo.engines.host import EngineHost
-        from papo.engines.protocol import EngineSettings
+        from papo.engines.settings import EngineSettings
         folder = Path({str(folder)!r})
         host = EngineHost(EngineSettings(device="cpu"), log=folder / "ranks.log", pid_file=folder / "pids.json")
         host.start()

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from papo.algorithm import PAPO
-from papo.engines.protocol import OptimizerSettings, Update
+from papo.engines.requests import Update
 from papo.engines.rows import training_rows
+from papo.engines.settings import OptimizerSettings
 from papo.errors import DataError
 
 FLOATS = pl.List(pl.Float32)

@@ -11,7 +11,8 @@ import torch
 
 from papo.algorithm import PAPO
 from papo.engines import adapter, models
-from papo.engines.protocol import LoraSettings, Open, UpdateResult, ZeroStage
+from papo.engines.requests import Open, UpdateResult
+from papo.engines.settings import LoraSettings, ZeroStage
 from papo.errors import EngineError
 from tests.engines import support
 from tests.engines.conftest import Bench

@@ -11,7 +11,8 @@ import torch
 from papo.engines import memory, models
 from papo.engines.host import EngineHost
 from papo.engines.messages import Failure
-from papo.engines.protocol import EngineSettings, LoraSettings, Open, ZeroStage
+from papo.engines.requests import Open
+from papo.engines.settings import EngineSettings, LoraSettings, ZeroStage
 from papo.errors import EngineDied, EngineError, OutOfMemory
 from tests.engines import gradients, support
 from tests.engines.conftest import Bench

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from papo.algorithm import PAPO
-from papo.engines.protocol import EngineSettings, Open, Update, ZeroStage
+from papo.engines.requests import Open, Update
+from papo.engines.settings import EngineSettings, ZeroStage
 from papo.errors import EngineDied
 from tests.engines import gradients, support
 from tests.engines.conftest import Bench

@@ -2,8 +2,8 @@
 
 import pytest
 
-from papo.engines.protocol import OptimizerSettings
 from papo.engines.schedule import learning_rate
+from papo.engines.settings import OptimizerSettings
 from papo.errors import EngineError
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from papo.engines.protocol import Open, OptimizerSettings, SftPhase
+from papo.engines.requests import Open, SftPhase
+from papo.engines.settings import OptimizerSettings
 from papo.engines.sft import batch_rows
 from papo.errors import DataError, EngineError, NonFinite
 from tests.engines import support

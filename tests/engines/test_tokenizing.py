@@ -9,7 +9,8 @@ import pytest
 from tokenizers import processors
 
 from papo.engines.models import chain_tokenizer
-from papo.engines.protocol import PromptFormat, Tokenize, TokenizePairs
+from papo.engines.requests import Tokenize, TokenizePairs
+from papo.engines.settings import PromptFormat
 from papo.engines.tokenizing import load_tokenizer, tokenize, tokenize_pairs
 from papo.errors import DataError
 from tests.engines.test_decoding import byte_level_tokenizer

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from papo.algorithm import PAPO, Algorithm
-from papo.engines.protocol import Open, OptimizerSettings, UpdateResult
+from papo.engines.requests import Open, UpdateResult
+from papo.engines.settings import OptimizerSettings
 from papo.engines.update import mini_batches
 from papo.errors import DataError, EngineError
 from tests.engines import support

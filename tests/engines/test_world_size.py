@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from papo.engines.protocol import Fingerprint, Open, UpdateResult, ZeroStage
+from papo.engines.requests import Fingerprint, Open, UpdateResult
+from papo.engines.settings import ZeroStage
 from tests.engines import support
 from tests.engines.conftest import Bench
 

@@ -15,7 +15,8 @@ import pytest
 
 from papo.engines.group import has_gpu
 from papo.engines.host import EngineHost
-from papo.engines.protocol import CreateModel, EngineSettings, Open, TinyModel
+from papo.engines.requests import CreateModel, Open
+from papo.engines.settings import EngineSettings, TinyModel
 from papo.seeding import gumbel_noise
 from tests.engines import support
 

@@ -10,7 +10,8 @@ from random import Random
 
 import polars as pl
 
-from papo.engines.protocol import (
+from papo.engines.protocol import Progress
+from papo.engines.requests import (
     CreateModel,
     Decode,
     Fingerprint,
@@ -18,7 +19,6 @@ from papo.engines.protocol import (
     Logprobs,
     ModelMark,
     Open,
-    Progress,
     SftResult,
     SftSteps,
     Tokenize,

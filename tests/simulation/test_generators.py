@@ -8,7 +8,8 @@ import pytest
 
 from flows.iteration import advance
 from papo.engines.generators import Embedded, Synced
-from papo.engines.protocol import Engine, Generate, Progress
+from papo.engines.protocol import Engine, Progress
+from papo.engines.requests import Generate
 from papo.errors import GeneratorDied
 from schemas.config import RunConfig
 from tasks.calling import direct

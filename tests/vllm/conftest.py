@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from papo.engines.host import EngineHost
-from papo.engines.protocol import CreateModel, Generate, Open, TinyModel
+from papo.engines.requests import CreateModel, Generate, Open
+from papo.engines.settings import TinyModel
 from papo.engines.vllm_client import Ask, VllmLink
 from papo.engines.vllm_generator import VllmGenerator, VllmSettings
 from papo.engines.vllm_install import read_stamp

@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from typer.testing import CliRunner
 
 from flows.cli import app
-from papo.engines.protocol import PromptFormat
+from papo.engines.settings import PromptFormat
 from papo.errors import DataError
 from papo.rewards import AnswerMatch, CustomReward, OutcomeReward
 from schemas.data import Columns, FileSource, MixtureSource

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from papo.engines.protocol import Fingerprint, Open
+from papo.engines.requests import Fingerprint, Open
 from tasks.holding import opened
 from tasks.run import Run
 from tests.simulation.engine import ScriptedEngine

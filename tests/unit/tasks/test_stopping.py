@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from papo.engines.protocol import Generate, Progress, Update, UpdateResult
+from papo.engines.protocol import Progress
+from papo.engines.requests import Generate, Update, UpdateResult
 from schemas.records import Commit
 from tasks.stopping import stop_reason
 from tests.simulation.engine import STATS, ScriptedEngine

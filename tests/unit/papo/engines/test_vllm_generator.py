@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from papo.engines.protocol import Decode, Fingerprint, Generate, Logprobs, RowAddress
+from papo.engines.requests import Decode, Fingerprint, Generate, Logprobs, RowAddress
 from papo.engines.vllm_generator import VllmGenerator, VllmSettings
 from papo.engines.vllm_probe import check_fingerprint
 from papo.engines.vllm_server import ServerSettings
