@@ -4,12 +4,13 @@ All but Prompts are keyed by (`group_id`, `sample_index`). A group is one draw o
 """
 
 from functools import cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import pandera.polars as pa
 import polars as pl
 
 from papo.errors import DataError
+from papo.rewards import JudgedBy
 
 Ids = Annotated[pl.List, pl.Int32()]
 Floats = Annotated[pl.List, pl.Float32()]
@@ -130,6 +131,8 @@ class Outcomes(Keyed):
     """What the outcome reward is made of, before weights: accuracy (scaled), format, further ones as declared."""
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()
+    judged_by: pl.String = pa.Field(isin=get_args(JudgedBy))
+    """Whose word `correct` is: only a verifier's counts as accuracy."""
     verifier_version: pl.String = pa.Field()
 
     @pa.dataframe_check(error="outcome_reward must be finite or null, and null together with correct")
@@ -230,6 +233,7 @@ class Evaluations(Keyed):
     correct: pl.Boolean = pa.Field(nullable=True)
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()
+    judged_by: pl.String = pa.Field(isin=get_args(JudgedBy))
     process_score: pl.Float64 = pa.Field(nullable=True)
     policy_version: pl.Int32 = pa.Field(ge=0)
 

@@ -17,7 +17,7 @@ from tasks.verify import outcomes
 EVALUATED = "evaluated"
 
 
-@stage(version=2)
+@stage(version=3)
 def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[FrameRef]:
     """Evaluations of the policy in `state`, filed under the iteration that made it (the genesis for version 0).
 
@@ -80,7 +80,7 @@ def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> 
             "finish_reason",
         )
         .with_columns(
-            verdicts["correct"], verdicts["extracted"], verdicts["status"], scores, rollouts["policy_version"]
+            *verdicts.select("correct", "extracted", "status", "judged_by"), scores, rollouts["policy_version"]
         )
     )
 

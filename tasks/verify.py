@@ -21,7 +21,7 @@ Faulty = list[tuple[int, int, str]]
 """group_id, sample_index and reason of rollouts on which the reward failed."""
 
 
-@stage(version=1)
+@stage(version=2)
 def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[FrameRef]) -> list[FrameRef]:
     """Outcomes: one shard for each shard of rollouts. Raises RewardFailed if the reward fails on too many."""
     config = run.configs(state.iteration)
@@ -113,6 +113,7 @@ def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, lon
         "format_reward": verdict.format,
         "extracted": verdict.extracted,
         "status": verdict.status,
+        "judged_by": verdict.judged_by,
         "verifier_version": reward.outcome.version,
     }
 

@@ -15,7 +15,7 @@ from papo.rewards.language import LanguageConsistency
 from papo.rewards.math_answer import MathAnswer
 from papo.rewards.overlong import overlong_penalty
 from papo.rewards.repetition import NgramRepetition
-from papo.rewards.verdict import Verdict, VerdictStatus, shape_reward
+from papo.rewards.verdict import JudgedBy, Verdict, VerdictStatus, shape_reward
 from papo.rewards.zebra import ZebraGrid
 
 OutcomeReward = (
@@ -31,6 +31,7 @@ __all__ = [
     "Countdown",
     "CustomReward",
     "FormatReward",
+    "JudgedBy",
     "KnightsKnaves",
     "LanguageConsistency",
     "MathAnswer",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 VerdictStatus = Literal["ok", "no_answer", "truncated", "compile_error", "unscorable", "timeout", "error"]
+JudgedBy = Literal["verifier", "reward_model", "llm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class Verdict:
     """The answer as it was read, where the verifier reads more than text."""
     reason: str | None = None
     """Why, in words, where the status alone does not say it."""
+    judged_by: JudgedBy = "verifier"
+    """Whose word `correct` is: a verifier's, or only what a reward model or an LLM makes of the completion."""
 
     def __post_init__(self) -> None:
         if (self.accuracy is None) != (self.correct is None):

@@ -81,6 +81,7 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
         "components": lists([1.0, 1.0], [0.0, 0.0], [None, 1.0], of=pl.List(pl.Float64)),
         "extracted": texts(SECRET, None, None),
         "status": texts("ok", "ok", "unscorable"),
+        "judged_by": texts("verifier", "llm", "reward_model"),
         "verifier_version": texts("v", "v", "v"),
     },
     ProcessScores: {
@@ -126,6 +127,7 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
         "correct": pl.Series([True, False, None], dtype=pl.Boolean),
         "extracted": texts(SECRET, None, None),
         "status": texts("ok", "ok", "unscorable"),
+        "judged_by": texts("verifier", "llm", "reward_model"),
         "process_score": floats(0.5, None, 1.0),
         "policy_version": pl.Series([0, 0, 0], dtype=pl.Int32),
     },
@@ -157,6 +159,7 @@ FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
     (Outcomes, {"outcome_reward": floats(NAN, 0.0, None)}, "finite or null"),
     (Outcomes, {"outcome_reward": floats(INF, 0.0, None)}, "finite or null"),
     (Outcomes, {"outcome_reward": floats(None, 0.0, None)}, "together with correct"),
+    (Outcomes, {"judged_by": texts("verifier", "someone", "llm")}, "judged_by"),
     (Outcomes, TWICE, "unique"),
     (ProcessScores, {"step_scores": lists([0.5], [], [1.0], of=FLOATS)}, "one score a step"),
     (ProcessScores, {"step_scores": lists([0.5, NAN], [], [1.0], of=FLOATS)}, "finite or null"),
@@ -170,6 +173,7 @@ FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
     (Advantages, {"advantage": floats(NAN, 0.0, None)}, "finite or null"),
     (Advantages, {"process_advantage": floats(0.0, INF, None)}, "finite or null"),
     (Evaluations, {"token_count": pl.Series([2, -1, 1], dtype=pl.Int32)}, "token_count"),
+    (Evaluations, {"judged_by": texts("verifier", None, "llm")}, "judged_by"),
     (Evaluations, TWICE, "unique"),
 ]
 

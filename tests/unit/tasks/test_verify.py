@@ -98,6 +98,18 @@ def test_bug_067_a_failing_reward_gives_the_row_no_reward_and_is_reported(tmp_pa
     assert failed[0] == (0, 0, "IndexError: list index out of range")
 
 
+def test_a_frame_says_whose_word_each_verdict_is(tmp_path: Path) -> None:
+    """Of a function of one's own as well: it may ask a model."""
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "from papo.rewards import Verdict\n\n\ndef f(completion, **_):\n"
+        "    asked = 'llm' if completion.startswith('I cannot') else 'verifier'\n"
+        "    return Verdict(accuracy=1.0, correct=True, status='ok', judged_by=asked)\n"
+    )
+    frame = Outcomes.validate(judged(RewardConfig(outcome=CustomReward(target=f"{file}:f"))))
+    assert frame["judged_by"].to_list() == ["verifier"] * 3 + ["llm"] + ["verifier"] * 2
+
+
 def test_bug_067_above_five_percent_of_errors_the_run_stops_with_the_reason(tmp_path: Path) -> None:
     file = tmp_path / "reward.py"
     file.write_text("def f(completion, **_):\n    if completion:\n        raise KeyError('gone')\n")
