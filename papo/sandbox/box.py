@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from papo.sandbox import cgroups
 from papo.sandbox.isolation import SYSTEM, python
 from papo.sandbox.limits import Isolation, Limits, Outcome, SandboxError
 
@@ -65,8 +66,10 @@ class Box:
         self._requests = writes.get("requests", -1)
         self._open = reads
         order = [given.get(name, -1) for name in ("report", "stdout", "stderr", "requests", "replies")]
+        self._group = cgroups.make(limits)
         spec = _spec(self._root, isolation) | {
             "limits": asdict(limits),
+            "group": cgroups.places(self._group),
             "files": {name: base64.b64encode(content).decode() for name, content in files.items()},
         }
         spec["argv"] = [text.format(program=spec["program"]) for text in argv]
@@ -187,6 +190,8 @@ class Box:
                 self._process.wait()
         while self._open:
             os.close(self._open.popitem()[1])
+        if self._group is not None:
+            self._group.remove()
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _outcome(self) -> Outcome:

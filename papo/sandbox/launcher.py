@@ -10,8 +10,9 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
+from papo.sandbox.membership import opened
 from papo.sandbox.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -46,6 +47,10 @@ def main() -> None:
     """Isolate, watch, report. The exit code is 0 where there is a report."""
     report, *pipes = (int(argument) for argument in sys.argv[1:6])
     spec = json.loads(_line(0))
+    try:
+        spec["group"] = opened(spec["group"])
+    except OSError as error:
+        _fault(report, error)
     if spec["isolation"] == "none":
         prctl(SUBREAPER, 1)
         write_files(spec["program"], spec)
@@ -58,8 +63,7 @@ def main() -> None:
         try:
             new_root(spec)
         except OSError as error:
-            os.write(report, json.dumps({"fault": f"{error}"}).encode() + b"\n")
-            os._exit(1)
+            _fault(report, error)
         watch(spec, report, pipes)
     os.close(report)
     for pipe in pipes:
@@ -122,6 +126,11 @@ def write_files(folder: str, spec: dict[str, Any]) -> None:
         with open(f"{folder}/{name}", "wb") as file:
             file.write(base64.b64decode(content))
         os.chmod(f"{folder}/{name}", 0o755)
+
+
+def _fault(report: int, error: OSError) -> NoReturn:
+    os.write(report, json.dumps({"fault": f"{error}"}).encode() + b"\n")
+    os._exit(1)
 
 
 def _line(at: int) -> bytes:

@@ -9,6 +9,7 @@ import signal
 import time
 from typing import Any, NoReturn
 
+from papo.sandbox.membership import enter, kills, used
 from papo.sandbox.syscalls import DUMPABLE, NEWUSER, NO_NEW_PRIVS, map_user, prctl, unshare
 
 STACK_BYTES = 8 * 2**20
@@ -35,13 +36,15 @@ def watch(spec: dict[str, Any], report: int, pipes: list[int]) -> NoReturn:
         ending = "stopped" if woken and woken.si_signo == signal.SIGTERM else over(spec, seen, time.monotonic() - began)
     wall, full = time.monotonic() - began, spec["isolation"] != "none" and os.statvfs(spec["folder"]).f_bavail == 0
     left = end_all(spec, program if status is None else None)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     code = os.waitstatus_to_exitcode(status) if status is not None else 0
     if status is not None:
         by_signal = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "files"}.get(code, "signal")
         ending = "files" if full else "exit" if code >= 0 else by_signal
-    cpu = max(seen["cpu_seconds"], used.ru_utime + used.ru_stime)
-    memory = max(seen["memory_bytes"], used.ru_maxrss * 1024)
+    if kills(spec["group"]):
+        ending, code = "memory", 0
+    cpu = max(seen["cpu_seconds"], ended.ru_utime + ended.ru_stime, used(spec["group"]))
+    memory = max(seen["memory_bytes"], ended.ru_maxrss * 1024)
     found = {"ending": ending, "code": abs(code), "cpu_seconds": cpu, "wall_seconds": wall, "memory_bytes": memory}
     os.write(report, json.dumps({**found, "left": left}).encode() + b"\n")
     os._exit(0)
@@ -76,13 +79,15 @@ def over(spec: dict[str, Any], seen: dict[str, float], wall: float) -> str | Non
     if memory > limits["memory_bytes"]:
         memory = min(memory, shared_once(spec))
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    now = {"memory_bytes": memory, "cpu_seconds": cpu + own.ru_utime + own.ru_stime, "waited": waited}
+    cpu = max(cpu + own.ru_utime + own.ru_stime, used(spec["group"]))
+    now = {"memory_bytes": memory, "cpu_seconds": cpu, "waited": waited}
     seen.update({name: max(seen[name], value) for name, value in now.items()})
     if select.select([0], [], [], 0)[0]:
         return "stopped"
     late = wall > limits["wall_seconds"]
     checks = (
-        ("cpu", seen["cpu_seconds"] > limits["cpu_seconds"]), ("memory", memory > limits["memory_bytes"]),
+        ("cpu", seen["cpu_seconds"] > limits["cpu_seconds"]),
+        ("memory", memory > limits["memory_bytes"] or kills(spec["group"]) > 0),
         ("processes", tasks >= limits["processes"]), ("busy", late and seen["waited"] > wall / 4), ("wall", late),
     )  # fmt: skip
     return next((name for name, holds in checks if holds), None)
@@ -142,6 +147,7 @@ def start(spec: dict[str, Any], pipes: list[int]) -> NoReturn:
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.setsid()
+        enter(spec["group"])
         stdin = os.open(f"{spec['program']}/stdin" if "stdin" in spec["files"] else os.devnull, os.O_RDONLY)
         stdout, stderr, requests, replies = pipes
         # Out of the way of the numbers that they go to.
