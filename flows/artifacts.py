@@ -25,11 +25,13 @@ END_SECONDS = 3.0
 """How long the end of a run waits for the last one."""
 COLUMNS = {
     "accuracy": "accuracy",
+    "predicted_accuracy": "predicted accuracy",
     "outcome_mean": "reward",
     "process_mean": "process score",
     "length_mean": "length",
     "zero_advantage_ratio": "zero advantage",
     "evaluation/accuracy": "held-out accuracy",
+    "evaluation/predicted_accuracy": "held-out predicted accuracy",
 }
 
 
@@ -93,7 +95,7 @@ class Artifacts:
         self._put(client, "progress", "progress", self._percent)
         if self._rows:
             # As the UI wants it: a table is JSON in a string.
-            self._put(client, "iterations", "table", json.dumps(list(self._rows)))
+            self._put(client, "iterations", "table", json.dumps(with_numbers(list(self._rows))))
 
     def _put(self, client: SyncPrefectClient, name: str, kind: str, content: Any) -> None:
         if name in self._made:
@@ -122,6 +124,12 @@ def table_row(iteration: int, values: Numbers) -> dict[str, Any]:
         row[title] = round(number, 4) if isinstance(number, float) else number
     row["seconds"] = round(sum(float(spent or 0) for name, spent in values.items() if name.startswith("seconds/")), 2)
     return row
+
+
+def with_numbers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without the columns that have no number in any of them."""
+    kept = [title for title in rows[0] if any(row[title] is not None for row in rows)]
+    return [{title: row[title] for title in kept} for row in rows]
 
 
 def slug(name: str) -> str:

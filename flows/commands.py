@@ -73,7 +73,7 @@ def farewell(ended: Ended, name: str, places: Places) -> Iterator[str]:
         return
     first, latest = found.first_evaluation, found.latest_evaluation
     if first and latest:
-        measured = f"{first.accuracy:.3f} → {latest.accuracy:.3f} (n={latest.n})"
+        measured = f"{first.shown} → {latest.shown} (n={latest.n})"
         yield f"Held-out accuracy {measured}, {found.iteration} iterations."
     if ended.state == "stopped":
         yield f"Stopped: {ended.reason}."
@@ -114,7 +114,7 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
         ("latest evaluation", found.latest_evaluation),
     ):
         if measured is not None:
-            yield name, f"{measured.accuracy:.3f} (n={measured.n}, after {measured.version} iterations)"
+            yield name, f"{measured.shown} (n={measured.n}, after {measured.version} iterations)"
     yield "policy", found.policy_sha256 or "–"
     yield "ledger", found.ledger_head or "–"
     yield "config", found.config_sha256
@@ -136,7 +136,7 @@ def list_runs(places: Places) -> list[tuple[str, ...]]:
             found.run_id,
             found.state,
             f"{found.iteration}/{found.iterations}",
-            f"{found.latest_evaluation.accuracy:.3f}" if found.latest_evaluation else "–",
+            found.latest_evaluation.shown if found.latest_evaluation else "–",
             (found.ledger_head or "–")[:12],
         )
         for found in all_runs(places.runs)

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from papo.correctness import OF_CORRECTNESS
 from papo.metrics import BatchFigures, IterationSummary, PrmFigures, PrmStats, UpdateStats
 from schemas.config import RunConfig
 from schemas.section import Role
@@ -21,6 +22,10 @@ from schemas.sft import SftConfig
 from schemas.shape import REQUIRED, Entry, entries_of, is_section
 
 FOLDER = Path("docs/reference")
+_PREDICTED = (
+    "Where a reward model judges, metrics that speak of right or wrong rows have `predicted_` before their names"
+    " (`predicted_accuracy`, `evaluation/predicted_accuracy`), and the plain names are absent."
+)
 _HEAD = "<!-- Written by `python -m flows.reference` from the docstrings under the fields. -->\n"
 
 
@@ -100,6 +105,8 @@ def _metrics_page() -> str:
         docs = field_docs(kind)
         lines += ["", f"## {title}", "", "| metric | |", "|---|---|"]
         lines += [f"| `{prefix}{field.name}` | {_cell(docs.get(field.name, ''))} |" for field in fields(kind)]
+    named = ", ".join(f"`{name}`" for name in OF_CORRECTNESS)
+    lines += ["", "## Predicted", "", f"{_PREDICTED} These are {named}, and `accuracy/NAME` of a source."]
     return "\n".join(lines) + "\n"
 
 

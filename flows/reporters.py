@@ -8,6 +8,7 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from papo.correctness import accuracy_in
 from schemas.records import GENESIS
 from tasks.run import Reporter
 
@@ -36,16 +37,18 @@ def iteration_line(iteration: int, values: Numbers) -> str:
     """The one line of an iteration: accuracy, reward, process score, length, zero-advantage share, seconds by stage."""
     seconds = {name.removeprefix("seconds/"): spent for name, spent in values.items() if name.startswith("seconds/")}
     slow = sorted(((float(spent or 0.0), name) for name, spent in seconds.items()), reverse=True)[:3]
+    name, accuracy = accuracy_in(values)
     parts = [] if iteration == GENESIS else [
-        f"accuracy {_number(values.get('accuracy'))}",
+        f"{name} {_number(accuracy)}",
         f"reward {_number(values.get('outcome_mean'))}",
         f"process {_number(values.get('process_mean'))}",
         f"length {_number(values.get('length_mean'), 1)}",
         f"zero-advantage {_number(values.get('zero_advantage_ratio'))}",
     ]  # fmt: skip
-    if values.get("evaluation/accuracy") is not None:
-        n = values.get("evaluation/n")
-        parts.append(f"HELD-OUT {_number(values['evaluation/accuracy'], 3)} (n={n})")
+    name, accuracy = accuracy_in(values, prefix="evaluation/")
+    if accuracy is not None:
+        said = "" if name == "accuracy" else "predicted, "
+        parts.append(f"HELD-OUT {_number(accuracy, 3)} ({said}n={values.get('evaluation/n')})")
     parts.append(" ".join(f"{name} {spent:.1f}s" for spent, name in slow))
     return f"{'before' if iteration == GENESIS else f'{iteration:5d} '} " + " · ".join(parts)
 

@@ -40,7 +40,7 @@ def described(row: dict[str, Any]) -> Iterator[str]:
     yield f"── group {row['group_id']}, sample {row['sample_index']} · prompt {row['prompt_id']}"
     yield f"question    {row['question']}"
     yield f"completion  {row['completion']}"
-    verdict = "unscorable" if row["correct"] is None else "right" if row["correct"] else "wrong"
+    verdict = verdict_of(row)
     extracted = "no answer" if row["extracted"] is None else f"answer {row['extracted']!r}"
     found = f"{extracted}, reference {row['reference_answer']!r}, {row['status']}"
     yield f"verdict     {verdict} ({found}), reward {row['outcome_reward']}"
@@ -54,6 +54,20 @@ def described(row: dict[str, Any]) -> Iterator[str]:
         parts = f"outcome {row['outcome_advantage']:+.3f}, process {row['process_advantage']:+.3f}"
         yield f"advantage   {row['advantage']:+.3f} = {parts}{zero}"
     yield f"tokens      {len(row['token_ids'])}, {row['finish_reason']}"
+
+
+def verdict_of(row: dict[str, Any]) -> str:
+    """Right, wrong or unscorable, and whose word that is unless a verifier's."""
+    if row["correct"] is None:
+        return "unscorable"
+    word = "right" if row["correct"] else "wrong"
+    match row["judged_by"]:
+        case "reward_model":
+            return f"predicted {word} {row['accuracy_reward']:.2f}"
+        case "llm":
+            return f"{word} by an LLM"
+        case _:
+            return word
 
 
 def _numbers(scores: list[float | None]) -> str:

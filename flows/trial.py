@@ -10,6 +10,7 @@ from flows.build import Places, open_from
 from flows.iteration import genesis, iteration
 from flows.reporters import Live
 from flows.samples import described
+from papo.correctness import is_predicted
 from papo.runs import RunView, open_run
 from schemas.loading import load_config
 from tasks.calling import direct
@@ -66,7 +67,9 @@ def _seen(view: RunView) -> Iterator[str]:
     yield f"Ends        {rollouts.height - cut} of {rollouts.height} ended by themselves{by_text}, {cut} were cut off"
     yield f"Lengths     {lengths.min()} to {lengths.max()} tokens, mean {lengths.mean():.0f}"
     verdicts = rollouts.group_by("status").len().sort("status").iter_rows()
-    yield f"Verdicts    {', '.join(f'{count} {status}' for status, count in verdicts)}; {_right(rollouts)} right"
+    predicted = "predicted " if is_predicted(rollouts["judged_by"]) else ""
+    counts = ", ".join(f"{count} {status}" for status, count in verdicts)
+    yield f"Verdicts    {counts}; {_right(rollouts)} {predicted}right"
     if cut == rollouts.height:
         yield "Warning: every completion was cut off; raise sampling.max_completion_length, or check the end tokens."
 

@@ -97,6 +97,8 @@ class EvaluationConfig(Section):
     """Rows sampled in one batch."""
     sound_threshold: Annotated[float, OPERATIONAL] = 0.7
     """A right answer with a process score at or above it is reported as sound."""
+    outcome: Annotated[OutcomeReward | None, LATER] = None
+    """What judges the held-out rows; null: reward.outcome. Where a reward model trains, a verifier belongs here."""
 
 
 class EngineConfig(Section):
@@ -242,6 +244,11 @@ class RunConfig(Section):
     def held_out(self) -> EvaluationConfig | None:
         """How to evaluate, or None where there is nothing to evaluate on."""
         return self.evaluation if self.data.evaluation is not None else None
+
+    @property
+    def held_out_outcome(self) -> OutcomeReward:
+        """What judges the held-out rows."""
+        return self.reward.outcome if self.evaluation is None else self.evaluation.outcome or self.reward.outcome
 
     @property
     def engine_settings(self) -> EngineSettings:

@@ -161,6 +161,7 @@ def _record(name: str | int, verdict: Verdict, version: str) -> dict[str, Any]:
         "extracted": verdict.extracted,
         "canonical": verdict.canonical,
         "reason": verdict.reason,
+        "judged_by": verdict.judged_by,
         "verifier_version": version,
     }
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import polars as pl
 
+from papo.correctness import is_predicted, named
 from schemas.config import EvaluationConfig, RunConfig, identity_of
 from schemas.records import FrameRef, IterationState
 from tasks.bysource import accuracy_by_source
@@ -61,7 +62,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
 
 def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> pl.DataFrame:
     """Evaluation rows: what was said, whether it is right, and its process score where the run has a scorer."""
-    verdicts = outcomes(rollouts, prompts, config)
+    verdicts = outcomes(rollouts, prompts, config, outcome=config.held_out_outcome)
     if config.scorer is None:
         scores = pl.Series("process_score", [None] * rollouts.height, dtype=pl.Float64)
     else:
@@ -100,7 +101,8 @@ def evaluation_summary(run: Run, evaluations: list[FrameRef]) -> dict[str, float
         pl.col("token_count").mean().alias("evaluation/length_mean"),
         (pl.col("finish_reason") == "length").mean().alias("evaluation/truncated_ratio"),
     )
-    return figures.row(0, named=True) | accuracy_by_source(rows, prefix="evaluation/")
+    measured = figures.row(0, named=True) | accuracy_by_source(rows, prefix="evaluation/")
+    return named(measured, predicted=is_predicted(rows["judged_by"]))
 
 
 @stage(version=1)
@@ -130,7 +132,8 @@ def _key_parts(
         "threads": config.engine.threads,
         "dtype": config.engine.dtype,
         "reward": identity_of(config.reward),
-        "versions": [config.reward.outcome.version, config.scorer.version if config.scorer else None],
+        "outcome": config.identity["evaluation"].get("outcome"),
+        "versions": [config.held_out_outcome.version, config.scorer.version if config.scorer else None],
         "seed": config.seed,
         **generator_key(config),
     }

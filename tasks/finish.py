@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import polars as pl
 
+from papo.correctness import is_predicted, named
 from papo.metrics import BatchFigures, prm_figures, summarize
 from schemas.records import GENESIS, Batch, Commit, FrameRef, IterationState, LearnerState, LedgerEntry, Updated
 from tasks.batches import credited, kept_groups
@@ -94,9 +95,10 @@ def rollout_summary(run: Run, state: IterationState, batch: Batch) -> Numbers:
     assert truncated is not None, "rollouts say how they ended"
     summary: Numbers = dict(asdict(summarize(made.scored, made.terms, truncated=truncated)))
     summary |= prm_figures(made.scored) if batch.implicit else {}
-    sources = _load(run, batch.prompts).select("group_id", "source")
-    summary |= accuracy_by_source(_load(run, batch.outcomes).join(sources, on="group_id", how="left"))
-    return summary | {name: number for name, number in _batch_figures(run, state, batch).items() if number is not None}
+    sources, outcomes = _load(run, batch.prompts).select("group_id", "source"), _load(run, batch.outcomes)
+    summary |= accuracy_by_source(outcomes.join(sources, on="group_id", how="left"))
+    summary |= {name: number for name, number in _batch_figures(run, state, batch).items() if number is not None}
+    return named(summary, predicted=is_predicted(outcomes["judged_by"]))
 
 
 def _batch_figures(run: Run, state: IterationState, batch: Batch) -> Numbers:

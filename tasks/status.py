@@ -20,9 +20,19 @@ class Measured(Record):
 
     version: int
     """Iterations that the policy had had."""
-    accuracy: float
+    accuracy: float | None
+    """What a verifier found; None where a reward model judged, or no row could be judged."""
     n: int
     sound_ratio: float | None = None
+    predicted_accuracy: float | None = None
+    """What a reward model says; None where a verifier judged."""
+
+    @property
+    def shown(self) -> str:
+        """The share of right rows, which says so where it is only predicted."""
+        if self.predicted_accuracy is not None:
+            return f"{self.predicted_accuracy:.3f} predicted"
+        return "–" if self.accuracy is None else f"{self.accuracy:.3f}"
 
 
 class RunStatus(Record):
@@ -108,7 +118,7 @@ def _measured(commits: list[Any], events: list[dict[str, Any]]) -> list[Measured
     by_version |= {
         commit.iteration + 1: _figures(commit.iteration + 1, commit.summary)
         for commit in commits
-        if "evaluation/accuracy" in commit.summary
+        if "evaluation/n" in commit.summary
     }
     return [by_version[version] for version in sorted(by_version)]
 
@@ -116,9 +126,10 @@ def _measured(commits: list[Any], events: list[dict[str, Any]]) -> list[Measured
 def _figures(version: int, summary: dict[str, Any]) -> Measured:
     return Measured(
         version=version,
-        accuracy=summary["evaluation/accuracy"] or 0.0,
+        accuracy=summary.get("evaluation/accuracy"),
         n=summary["evaluation/n"],
         sound_ratio=summary.get("evaluation/sound_ratio"),
+        predicted_accuracy=summary.get("evaluation/predicted_accuracy"),
     )
 
 

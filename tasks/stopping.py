@@ -7,6 +7,7 @@ cause starts the count anew, so that the run can go on.
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
+from papo.correctness import accuracy_in
 from schemas.config import RunConfig, StopConfig
 from schemas.records import Commit
 
@@ -28,15 +29,16 @@ def _target(config: RunConfig, commits: Commits, present: Commits) -> str | None
 
 
 def _plateau(config: RunConfig, commits: Commits, present: Commits) -> str | None:
-    patience = config.stop.plateau_evaluations
-    measured = [commit.summary.get("evaluation/accuracy") for commit in commits]
-    accuracies = [float(accuracy) for accuracy in measured if accuracy is not None]
-    if patience is None or len(accuracies) <= patience or commits[-1].summary.get("evaluation/accuracy") is None:
+    patience, called = config.stop.plateau_evaluations, accuracy_in(commits[-1].summary, prefix="evaluation/")[0]
+    # What a verifier found is never compared with what a reward model predicts.
+    named = [accuracy_in(commit.summary, prefix="evaluation/") for commit in commits]
+    accuracies = [float(accuracy) for name, accuracy in named if name == called and accuracy is not None]
+    if patience is None or len(accuracies) <= patience or named[-1][1] is None:
         return None
     before, since = max(accuracies[:-patience]), max(accuracies[-patience:])
     if since > before:
         return None
-    return f"plateau: none of the last {patience} evaluations was better than {before:.3f}"
+    return f"plateau: none of the last {patience} evaluations was better than {before:.3f} ({called})"
 
 
 def _truncated(config: RunConfig, commits: Commits, present: Commits) -> str | None:

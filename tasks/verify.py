@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from papo.errors import RewardFailed
-from papo.rewards import Answered, Verdict, judge_all, overlong_penalty, shape_reward
+from papo.rewards import Answered, OutcomeReward, Verdict, judge_all, overlong_penalty, shape_reward
 from schemas.config import RewardConfig, RunConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
@@ -59,14 +59,16 @@ def outcomes(
     prompts: pl.DataFrame,
     config: RunConfig,
     *,
+    outcome: OutcomeReward | None = None,
     progress: Callable[[int, int], None] | None = None,
     failed: Faulty | None = None,
 ) -> pl.DataFrame:
     """Verdicts on completions, each against its own group's reference answer.
 
-    `failed` takes the rows on which the reward raised: their reward is null and their status `error`.
+    `outcome`: what judges; None: what judges in training. `failed` takes the rows on which the reward raised: their
+    reward is null and their status `error`.
     """
-    reward = config.reward
+    reward, outcome = config.reward, outcome or config.reward.outcome
     keyed = rollouts.join(
         prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
     )
@@ -77,10 +79,11 @@ def outcomes(
     rows: list[dict[str, Any]] = []
     for key, verdict in zip(
         keyed.select("group_id", "sample_index", "completion", length).iter_rows(named=True),
-        judge_all(reward.outcome, asked),
+        judge_all(outcome, asked),
         strict=True,
     ):
-        rows.append(_outcome(key, verdict, reward, longest=config.sampling.max_completion_length))
+        row = _outcome(key, verdict, reward, longest=config.sampling.max_completion_length)
+        rows.append(row | {"verifier_version": outcome.version})
         if verdict.status == "error" and failed is not None:
             failed.append((key["group_id"], key["sample_index"], verdict.reason or ""))
         if progress is not None:
@@ -114,7 +117,6 @@ def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, lon
         "extracted": verdict.extracted,
         "status": verdict.status,
         "judged_by": verdict.judged_by,
-        "verifier_version": reward.outcome.version,
     }
 
 

@@ -47,6 +47,8 @@ class Trained:
         first, latest = self.status.first_evaluation, self.status.latest_evaluation
         assert first is not None
         assert latest is not None
+        assert first.accuracy is not None
+        assert latest.accuracy is not None
         return first.accuracy, latest.accuracy
 
     def run(self, *settings: str) -> int:
