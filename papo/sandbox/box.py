@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from papo.sandbox import cgroups
-from papo.sandbox.isolation import SYSTEM, python
+from papo.sandbox.isolation import SYSTEM, bubblewrap, python
 from papo.sandbox.limits import Isolation, Limits, Outcome, SandboxError
 
 SETUP_SECONDS = 30.0
@@ -53,6 +53,7 @@ class Box:
         isolation: Isolation = "namespaces",
         talking: bool = False,
     ) -> None:
+        command = {"bubblewrap": bubblewrap()} if isolation == "bubblewrap" else {}
         self._limits = limits
         self._root = tempfile.mkdtemp(prefix="papo-box-")
         self._received: dict[str, bytearray] = {name: bytearray() for name in ("report", "stdout", "stderr", "replies")}
@@ -68,6 +69,7 @@ class Box:
         order = [given.get(name, -1) for name in ("report", "stdout", "stderr", "requests", "replies")]
         self._group = cgroups.make(limits)
         spec = _spec(self._root, isolation) | {
+            **command,
             "limits": asdict(limits),
             "group": cgroups.places(self._group),
             "files": {name: base64.b64encode(content).decode() for name, content in files.items()},
@@ -75,7 +77,7 @@ class Box:
         spec["argv"] = [text.format(program=spec["program"]) for text in argv]
         try:
             self._process = subprocess.Popen(
-                [python(), "-I", "-S", "-B", "-c", _BOOT, str(_HERE.parent), *map(str, order)],
+                [python(), "-I", "-S", "-c", _BOOT, str(_HERE.parent), *map(str, order)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -224,7 +226,14 @@ def _spec(root: str, isolation: Isolation) -> dict[str, Any]:
         "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONHASHSEED": "0",
     }  # fmt: skip
-    places = {"isolation": isolation, "root": root, "readable": SYSTEM, "folder": folder, "program": program}
+    places = {
+        "isolation": isolation,
+        "root": root,
+        "readable": SYSTEM,
+        "python": python(),
+        "folder": folder,
+        "program": program,
+    }
     return {**places, "environment": environment}
 
 

@@ -1,6 +1,7 @@
 """Which isolation this host can give, tried once; what of the host a program may read."""
 
 import os
+import shutil
 import sys
 from functools import cache
 
@@ -25,27 +26,43 @@ SYSTEM = _system()
 """Read only inside: system folders and the interpreter. No home, no environment's packages, no run folder."""
 
 
+ORDER: tuple[Isolation, ...] = ("bubblewrap", "namespaces")
+"""What is tried, first the one that leaves no process of root's inside. Verdicts do not depend on it."""
+
+
+def bubblewrap() -> str:
+    """Where bubblewrap is. Raises SandboxError where it is not installed."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise SandboxError("bubblewrap is not installed")
+    return found
+
+
 def chosen(*, allow_unsandboxed: bool) -> Isolation:
     """How programs are run here. Raises SandboxError where they cannot be isolated and nobody has allowed that."""
-    fault = _fault()
-    if fault is None:
-        return "namespaces"
+    faults: list[str] = []
+    for isolation in ORDER:
+        if (fault := fault_of(isolation)) is None:
+            return isolation
+        faults.append(f"{isolation}: {fault}")
     if allow_unsandboxed:
         return "none"
     raise SandboxError(
-        f"this host cannot isolate programs ({fault}). Allow user namespaces (kernel.unprivileged_userns_clone = 1, "
-        "user.max_user_namespaces > 0; in a container: --security-opt seccomp=unconfined), run as root, or set "
-        "allow_unsandboxed: true and answer for every program that the model writes."
+        f"this host cannot isolate programs ({'; '.join(faults)}). "
+        "Allow user namespaces (kernel.unprivileged_userns_clone = 1, user.max_user_namespaces > 0; in a container: "
+        "--security-opt seccomp=unconfined), run as root, or set allow_unsandboxed: true and answer for every program "
+        "that the model writes."
     )
 
 
 @cache
-def _fault() -> str | None:
+def fault_of(isolation: Isolation) -> str | None:
+    """Why this host cannot isolate in this way, tried once; None if it can."""
     from papo.sandbox.box import run  # noqa: PLC0415  # the box asks this module what is readable
     from papo.sandbox.limits import Limits  # noqa: PLC0415
 
     try:
-        outcome = run(["/bin/true"], files={}, limits=Limits(), isolation="namespaces")
+        outcome = run(["/bin/true"], files={}, limits=Limits(), isolation=isolation)
     except (SandboxError, OSError) as error:
         return f"{error}"
     return None if outcome.finished else outcome.stderr.decode(errors="replace")[:300]

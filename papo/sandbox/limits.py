@@ -7,7 +7,7 @@ from typing import Literal
 from papo.errors import PapoError
 
 Ending = Literal["exit", "signal", "cpu", "wall", "busy", "memory", "processes", "files", "output", "stopped"]
-Isolation = Literal["namespaces", "none"]
+Isolation = Literal["bubblewrap", "namespaces", "none"]
 
 
 class SandboxError(PapoError):

@@ -11,6 +11,6 @@ from schemas.rewardchecks import reward_faults
 def test_a_host_that_cannot_run_programs_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.model_construct(reward=RewardConfig(outcome=CodeTests()))
     assert reward_faults(config) == []
-    monkeypatch.setattr(isolation, "_fault", lambda: "tried in a test")
+    monkeypatch.setattr(isolation, "fault_of", lambda _: "tried in a test")
     (fault,) = reward_faults(config)
     assert "tried in a test" in str(fault)

@@ -165,7 +165,7 @@ def test_a_busy_host_is_undefined_after_a_second_try(monkeypatch: pytest.MonkeyP
 
 
 def test_without_isolation_programs_are_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "_fault", lambda: "tried in a test")
+    monkeypatch.setattr(isolation, "fault_of", lambda _: "tried in a test")
     with pytest.raises(SandboxError, match="allow_unsandboxed: true"):
         chosen(allow_unsandboxed=False)
     reason = CodeTests().self_test()

@@ -103,6 +103,9 @@ QUIET = {
     ),
     "exits early": "import os; os._exit(0)",
     "fills shared memory": "open('/dev/shm/x', 'wb').write(b'x' * 2**20); print('HARM')",
+    "has a right": (
+        "for line in open('/proc/self/status'):\n    if line.startswith(('CapEff', 'CapPrm', 'CapInh', 'CapAmb')) and int(line.split()[1], 16): print('HARM')"
+    ),
     "writes to a disk": "open('/dev/sda', 'wb'); print('HARM')",
 }
 """Whatever way these end is fine, as long as no HARM is done."""

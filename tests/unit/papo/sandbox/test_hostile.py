@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from papo.rewards import CodeTests
-from papo.sandbox import Limits, Outcome, box, chosen, run
+from papo.sandbox import Isolation, Limits, Outcome, SandboxError, box, chosen, isolation, run
 from papo.sandbox.isolation import python
 from tests.unit.papo.sandbox.hostile import BOMBS, FORGERS, QUIET
 
@@ -24,14 +25,26 @@ CHECK = json.dumps({"prompt": "def f(x):\n    pass\n", "entry_point": "f", "test
 FOLDER = f"/box{os.getpid()}"
 MARK = f"HOME={FOLDER}\0".encode()
 LISTED = json.dumps({"test_list": ["assert f(71) == 5041"]})
+USABLE = [kind for kind in isolation.ORDER if isolation.fault_of(kind) is None]
 
 
-def hostile(code: str, limits: Limits = LIMITS) -> Outcome:
+def crossed(names: Iterable[str]) -> list[ParameterSet]:
+    """Each under the isolation that a run takes here; a third under the others, and all in a long run."""
+    return [
+        pytest.param(
+            name, kind, id=f"{name}-{kind}", marks=[pytest.mark.long] if place % 3 and kind != USABLE[0] else []
+        )
+        for place, name in enumerate(names)
+        for kind in USABLE
+    ]
+
+
+def hostile(code: str, kind: Isolation | None = None) -> Outcome:
     return run(
         [python(), "-I", "-B", "{program}/main.py"],
         files={"main.py": code.encode()},
-        limits=limits,
-        isolation=chosen(allow_unsandboxed=False),
+        limits=LIMITS,
+        isolation=kind or chosen(allow_unsandboxed=False),
     )
 
 
@@ -62,10 +75,10 @@ def within(outcome: Outcome) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_ends_at_its_limit(name: str) -> None:
+@pytest.mark.parametrize(("name", "kind"), crossed(BOMBS))
+def test_a_bomb_ends_at_its_limit(name: str, kind: Isolation) -> None:
     code, endings = BOMBS[name]
-    outcome = hostile(code)
+    outcome = hostile(code, kind)
     # A host that gives it no processor for seconds says so: nothing is known of it, and nothing paid.
     assert outcome.ending in endings | {"busy"}, outcome
     assert b"HARM" not in outcome.stdout
@@ -74,8 +87,8 @@ def test_a_bomb_ends_at_its_limit(name: str) -> None:
     assert len(outcome.stdout) <= LIMITS.output_bytes + 65536
 
 
-@pytest.mark.parametrize("name", QUIET)
-def test_a_quiet_one_does_no_harm(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "kind"), crossed(QUIET))
+def test_a_quiet_one_does_no_harm(name: str, kind: Isolation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAPO_SECRET", "tell nobody")
     kept = tmp_path / "rewards.jsonl"
     kept.write_text("a run's file")
@@ -87,7 +100,7 @@ def test_a_quiet_one_does_no_harm(name: str, tmp_path: Path, monkeypatch: pytest
         code = QUIET[name]
         for mark, value in marks.items():
             code = code.replace(mark, value)
-        outcome = hostile(code)
+        outcome = hostile(code, kind)
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
@@ -99,31 +112,35 @@ def test_a_quiet_one_does_no_harm(name: str, tmp_path: Path, monkeypatch: pytest
     assert kept.read_text() == "a run's file"
 
 
-@pytest.mark.parametrize("name", FORGERS)
+@pytest.mark.parametrize(("name", "kind"), crossed(FORGERS))
 @pytest.mark.parametrize("reference", [CALLS, CHECK, LISTED], ids=["calls", "check", "list"])
-def test_no_forger_passes(name: str, reference: str) -> None:
+def test_no_forger_passes(name: str, kind: Isolation, reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "ORDER", (kind,))
     verdict = REWARD(FORGERS[name], reference_answer=reference, finish_reason="stop")
     assert not verdict.accuracy, verdict
     assert verdict.reason is not None
     assert "SyntaxError" not in verdict.reason
 
 
+@pytest.mark.parametrize("kind", USABLE)
 @pytest.mark.parametrize("reference", [CALLS, CHECK, LISTED], ids=["calls", "check", "list"])
-def test_the_honest_one_passes(reference: str) -> None:
+def test_the_honest_one_passes(reference: str, kind: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else none of the above says anything."""
+    monkeypatch.setattr(isolation, "ORDER", (kind,))
     verdict = REWARD("def f(x): return x * x", reference_answer=reference, finish_reason="stop")
     assert verdict.correct, verdict
 
 
-def test_what_is_left_behind_is_counted_and_killed() -> None:
-    outcome = hostile(QUIET["daemon that holds the output open"])
+@pytest.mark.parametrize("kind", USABLE)
+def test_what_is_left_behind_is_counted_and_killed(kind: Isolation) -> None:
+    outcome = hostile(QUIET["daemon that holds the output open"], kind)
     assert (outcome.ending, outcome.left) == ("exit", 1)
 
 
 def test_survivors_would_be_seen() -> None:
     """Else the check after each of these tests says nothing."""
     argv = [python(), "-c", "import time; print(0, flush=True); time.sleep(60)"]
-    with box.Box(argv, files={}, limits=LIMITS, talking=True) as running:
+    with box.Box(argv, files={}, limits=LIMITS, isolation=chosen(allow_unsandboxed=False), talking=True) as running:
         while not survivors():
             time.sleep(0.01)
         assert running.finish(stop=True).ending == "stopped"
@@ -136,13 +153,14 @@ def test_other_programs_go_on_beside_a_bomb() -> None:
     assert hostile("import subprocess; print(subprocess.run(['echo', 'fine'], capture_output=True).stdout)").finished
 
 
-def test_a_program_ends_with_the_caller() -> None:
+@pytest.mark.parametrize("kind", USABLE)
+def test_a_program_ends_with_the_caller(kind: Isolation) -> None:
     """Killed without a chance to clean up, it still leaves no process."""
     code = f"""
 import time
 from papo.sandbox import Limits, box
 box.FOLDER = {FOLDER!r}
-running = box.Box([{python()!r}, "-c", "import time; time.sleep(60)"], files={{}}, limits=Limits())
+running = box.Box([{python()!r}, "-c", "import time; time.sleep(60)"], files={{}}, limits=Limits(), isolation={kind!r})
 time.sleep(60)
 """
     caller = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[4])
@@ -158,3 +176,24 @@ time.sleep(60)
             return
         time.sleep(0.01)
     pytest.fail("processes outlive their caller")
+
+
+def test_what_bubblewrap_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "bubblewrap", lambda: "/usr/bin/env")
+    with pytest.raises(SandboxError, match="env: unrecognized option"):
+        hostile("print()", "bubblewrap")
+
+
+def test_bubblewrap_comes_first_and_namespaces_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "fault_of", lambda kind: None)
+    assert chosen(allow_unsandboxed=True) == "bubblewrap"
+    monkeypatch.setattr(isolation, "fault_of", {"bubblewrap": "it is not installed", "namespaces": None}.get)
+    assert chosen(allow_unsandboxed=False) == "namespaces"
+    monkeypatch.setattr(isolation, "fault_of", lambda kind: f"no {kind}")
+    with pytest.raises(SandboxError, match="bubblewrap: no bubblewrap; namespaces: no namespaces"):
+        chosen(allow_unsandboxed=False)
+    assert chosen(allow_unsandboxed=True) == "none"
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match="bubblewrap is not installed"):
+        hostile("print()", "bubblewrap")
