@@ -17,7 +17,7 @@ from papo.sandbox.root import DEVICES, lay_ready, mount_folders
 from papo.sandbox.syscalls import MS_PRIVATE, MS_REC, NEWNS, PDEATHSIG, mount, prctl, unshare
 from papo.sandbox.watching import watch
 
-_MODULES = ("syscalls", "membership", "watching", "root", "bubblewrap")
+_MODULES = ("syscalls", "membership", "seccomp", "watching", "root", "bubblewrap")
 _BOOT = """
 import marshal, sys, types
 with open(int(sys.argv[1]), "rb") as file:

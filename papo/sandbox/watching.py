@@ -10,6 +10,7 @@ import time
 from typing import Any, NoReturn
 
 from papo.sandbox.membership import enter, kills, used
+from papo.sandbox.seccomp import confine_calls
 from papo.sandbox.syscalls import DUMPABLE, NEWUSER, NO_NEW_PRIVS, map_user, prctl, unshare
 
 STACK_BYTES = 8 * 2**20
@@ -165,7 +166,7 @@ def start(spec: dict[str, Any], pipes: list[int]) -> NoReturn:
 
 
 def confine(spec: dict[str, Any]) -> None:
-    """Give up root and the user, then set what this process and its children may have."""
+    """Give up root and the user, then set what this process and its children may have and may call."""
     limits = spec["limits"]
     if spec["isolation"] != "none":
         uid = spec["uid"]
@@ -193,3 +194,4 @@ def confine(spec: dict[str, Any]) -> None:
     }  # fmt: skip
     for name, value in allowed.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    confine_calls()
