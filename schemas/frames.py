@@ -10,7 +10,7 @@ import pandera.polars as pa
 import polars as pl
 
 from papo.errors import DataError
-from papo.rewards import JudgedBy
+from papo.rewards import JudgedBy, Opinion
 
 Ids = Annotated[pl.List, pl.Int32()]
 Floats = Annotated[pl.List, pl.Float32()]
@@ -30,6 +30,11 @@ def _finite(column: str) -> pl.Expr:
 
 def _whole(column: str) -> pl.Expr:
     return pl.col(column).list.eval(pl.element().is_not_null()).list.all()
+
+
+def _flipped(data: pa.PolarsData) -> pl.LazyFrame:
+    by_llm = pl.col("correct").fill_null(False) & (pl.col("judged_by") == "llm")
+    return _frame(data).select((pl.col("llm_verdict") != "equivalent").fill_null(True) | by_llm)
 
 
 def _same_length(first: str, *others: str) -> pl.Expr:
@@ -134,11 +139,19 @@ class Outcomes(Keyed):
     judged_by: pl.String = pa.Field(isin=get_args(JudgedBy))
     """Whose word `correct` is: only a verifier's counts as accuracy."""
     verifier_version: pl.String = pa.Field()
+    llm_verdict: pl.String = pa.Field(nullable=True, isin=get_args(Opinion))
+    """Of the second opinion on what the verifier had rejected; null: not asked."""
+    llm_reply: pl.String = pa.Field(nullable=True)
+    """The end of what the LLM wrote; null where it was not asked or wrote nothing."""
 
     @pa.dataframe_check(error="outcome_reward must be finite or null, and null together with correct")
     def scored(cls, data: pa.PolarsData) -> pl.LazyFrame:
         reward, correct = pl.col("outcome_reward"), pl.col("correct")
         return _frame(data).select((reward.is_null() | reward.is_finite()) & (reward.is_null() == correct.is_null()))
+
+    @pa.dataframe_check(error="a row whose llm_verdict is equivalent is correct and judged_by llm")
+    def corrected(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _flipped(data)
 
 
 class ProcessScores(Keyed):
@@ -234,8 +247,15 @@ class Evaluations(Keyed):
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()
     judged_by: pl.String = pa.Field(isin=get_args(JudgedBy))
+    llm_verdict: pl.String = pa.Field(nullable=True, isin=get_args(Opinion))
+    llm_reply: pl.String = pa.Field(nullable=True)
+    """Both as in Outcomes."""
     process_score: pl.Float64 = pa.Field(nullable=True)
     policy_version: pl.Int32 = pa.Field(ge=0)
+
+    @pa.dataframe_check(error="a row whose llm_verdict is equivalent is correct and judged_by llm")
+    def corrected(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _flipped(data)
 
 
 SCHEMAS: dict[str, type[Frame]] = {

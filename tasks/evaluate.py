@@ -18,7 +18,7 @@ from tasks.verify import outcomes
 EVALUATED = "evaluated"
 
 
-@stage(version=3)
+@stage(version=4)
 def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[FrameRef]:
     """Evaluations of the policy in `state`, filed under the iteration that made it (the genesis for version 0).
 
@@ -81,7 +81,9 @@ def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> 
             "finish_reason",
         )
         .with_columns(
-            *verdicts.select("correct", "extracted", "status", "judged_by"), scores, rollouts["policy_version"]
+            *verdicts.select("correct", "extracted", "status", "judged_by", "llm_verdict", "llm_reply"),
+            scores,
+            rollouts["policy_version"],
         )
     )
 

@@ -21,7 +21,7 @@ Faulty = list[tuple[int, int, str]]
 """group_id, sample_index and reason of rollouts on which the reward failed."""
 
 
-@stage(version=2)
+@stage(version=3)
 def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[FrameRef]) -> list[FrameRef]:
     """Outcomes: one shard for each shard of rollouts. Raises RewardFailed if the reward fails on too many."""
     config = run.configs(state.iteration)
@@ -117,6 +117,8 @@ def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, lon
         "extracted": verdict.extracted,
         "status": verdict.status,
         "judged_by": verdict.judged_by,
+        "llm_verdict": None,
+        "llm_reply": None,
     }
 
 

@@ -15,6 +15,7 @@ from papo.rewards.language import LanguageConsistency
 from papo.rewards.math_answer import MathAnswer
 from papo.rewards.overlong import overlong_penalty
 from papo.rewards.repetition import NgramRepetition
+from papo.rewards.second_opinion import Opinion, SecondOpinion
 from papo.rewards.verdict import JudgedBy, Verdict, VerdictStatus, shape_reward
 from papo.rewards.zebra import ZebraGrid
 
@@ -37,7 +38,9 @@ __all__ = [
     "MathAnswer",
     "MultipleChoice",
     "NgramRepetition",
+    "Opinion",
     "OutcomeReward",
+    "SecondOpinion",
     "TextReward",
     "Verdict",
     "VerdictStatus",

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-VerdictStatus = Literal["ok", "no_answer", "truncated", "compile_error", "unscorable", "timeout", "error"]
+VerdictStatus = Literal[
+    "ok", "no_answer", "truncated", "compile_error", "unscorable", "timeout", "error", "judge_failed"
+]
 JudgedBy = Literal["verifier", "reward_model", "llm"]
 
 

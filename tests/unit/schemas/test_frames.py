@@ -83,6 +83,8 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
         "status": texts("ok", "ok", "unscorable"),
         "judged_by": texts("verifier", "llm", "reward_model"),
         "verifier_version": texts("v", "v", "v"),
+        "llm_verdict": texts(None, "unclear", None),
+        "llm_reply": texts(None, SECRET, None),
     },
     ProcessScores: {
         **KEYS,
@@ -128,6 +130,8 @@ GOOD: dict[type[Frame], dict[str, pl.Series]] = {
         "extracted": texts(SECRET, None, None),
         "status": texts("ok", "ok", "unscorable"),
         "judged_by": texts("verifier", "llm", "reward_model"),
+        "llm_verdict": texts(None, "different", None),
+        "llm_reply": texts(None, SECRET, None),
         "process_score": floats(0.5, None, 1.0),
         "policy_version": pl.Series([0, 0, 0], dtype=pl.Int32),
     },
@@ -160,6 +164,9 @@ FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
     (Outcomes, {"outcome_reward": floats(INF, 0.0, None)}, "finite or null"),
     (Outcomes, {"outcome_reward": floats(None, 0.0, None)}, "together with correct"),
     (Outcomes, {"judged_by": texts("verifier", "someone", "llm")}, "judged_by"),
+    (Outcomes, {"llm_verdict": texts("equivalent", None, None)}, "judged_by llm"),
+    (Outcomes, {"llm_verdict": texts(None, "equivalent", None)}, "judged_by llm"),
+    (Outcomes, {"llm_verdict": texts(None, "maybe", None)}, "llm_verdict"),
     (Outcomes, TWICE, "unique"),
     (ProcessScores, {"step_scores": lists([0.5], [], [1.0], of=FLOATS)}, "one score a step"),
     (ProcessScores, {"step_scores": lists([0.5, NAN], [], [1.0], of=FLOATS)}, "finite or null"),
@@ -174,6 +181,7 @@ FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
     (Advantages, {"process_advantage": floats(0.0, INF, None)}, "finite or null"),
     (Evaluations, {"token_count": pl.Series([2, -1, 1], dtype=pl.Int32)}, "token_count"),
     (Evaluations, {"judged_by": texts("verifier", None, "llm")}, "judged_by"),
+    (Evaluations, {"llm_verdict": texts(None, None, "equivalent")}, "judged_by llm"),
     (Evaluations, TWICE, "unique"),
 ]
 

@@ -56,9 +56,9 @@ class FakeJudge:
 
 
 @contextmanager
-def serving(judge: FakeJudge | None = None) -> Generator[FakeJudge]:
+def serving(given: FakeJudge | None = None) -> Generator[FakeJudge]:
     """The judge, at its URL until the end."""
-    judge = judge or FakeJudge()
+    judge = given or FakeJudge()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
