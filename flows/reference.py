@@ -137,7 +137,8 @@ def _shown(value: Any) -> str:
 
 def _role(section: type, field: str) -> str:
     if not issubclass(section, BaseModel):
-        return ""
+        marked = {each.name for each in fields(cast("Any", section)) if each.metadata.get("operational")}
+        return "*operational* " if field in marked else ""
     marks = section.model_fields[field].metadata
     return next((f"*{mark.name}* " for mark in marks if isinstance(mark, Role)), "")
 

@@ -8,6 +8,9 @@ LATER = {"later": True}
 """Metadata of a field that came after the first runs: at its default it is left out of a config's identity, so that
 runs which never heard of it keep their hashes."""
 
+OPERATIONAL = {"operational": True}
+"""Metadata of a field that says where something is, not what: it is left out of a config's identity."""
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def value(cls: type[T]) -> type[T]:

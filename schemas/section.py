@@ -43,13 +43,17 @@ def _at_default(inner: Any, field: "Field[Any]") -> bool:
     return bool(getattr(inner, field.name) == default)
 
 
+def _left_out(inner: Any, field: "Field[Any]") -> bool:
+    return bool(field.metadata.get("operational") or (field.metadata.get("later") and _at_default(inner, field)))
+
+
 def _identity(inner: Any, dumped: Any) -> Any:
     if isinstance(inner, BaseModel):
         return identity_of(inner)
     if is_dataclass(inner) and isinstance(dumped, dict):
         plain = cast("dict[str, Any]", dumped)
-        late = {field.name for field in fields(inner) if field.metadata.get("later") and _at_default(inner, field)}
-        return {name: _identity(getattr(inner, name), value) for name, value in plain.items() if name not in late}
+        left = {field.name for field in fields(inner) if _left_out(inner, field)}
+        return {name: _identity(getattr(inner, name), value) for name, value in plain.items() if name not in left}
     if isinstance(inner, tuple):
         items = cast("tuple[Any, ...]", inner)
         return [_identity(item, plain) for item, plain in zip(items, dumped, strict=True)]

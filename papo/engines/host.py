@@ -21,6 +21,7 @@ from papo.engines.requests import (
     Generate,
     Logprobs,
     Open,
+    ScoreTexts,
     SftResult,
     SftSteps,
     Tokenize,
@@ -115,6 +116,9 @@ class EngineHost:
 
     def values(self, request: Values, progress: Progress | None = None) -> None:
         self._call("values", request, progress=progress)
+
+    def score_texts(self, request: ScoreTexts, progress: Progress | None = None) -> None:
+        self._call("score_texts", request, progress=progress)
 
     def train_prm(self, request: TrainPrm, progress: Progress | None = None) -> UpdateResult:
         return self._train("train_prm", request, progress)

@@ -59,6 +59,7 @@ VERBS: dict[str, tuple[Any, Any]] = {
     "decode": (requests.Decode, type(None)),
     "logprobs": (requests.Logprobs, type(None)),
     "values": (requests.Values, type(None)),
+    "score_texts": (requests.ScoreTexts, type(None)),
     "train_prm": (requests.TrainPrm, requests.UpdateResult),
     "update": (requests.Update, requests.UpdateResult),
     "sft": (requests.SftSteps, requests.SftResult),

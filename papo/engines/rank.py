@@ -21,7 +21,7 @@ from papo.engines.settings import EngineSettings
 from papo.errors import EngineError, OutOfMemory, PapoError
 
 PR_SET_PDEATHSIG = 1
-IN_MICRO_BATCHES = ("update", "sft", "logprobs", "values", "train_prm")
+IN_MICRO_BATCHES = ("update", "sft", "logprobs", "values", "train_prm", "score_texts")
 """Verbs that need less memory with fewer rows in a micro-batch."""
 
 

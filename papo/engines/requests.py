@@ -9,6 +9,7 @@ from typing import Literal
 
 from papo.algorithm import Algorithm
 from papo.engines.settings import OptimizerSettings, PromptFormat, TinyModel
+from papo.engines.text_models import Activation, Head, ModelInput, Truncate
 from papo.losses import ImplicitPrm
 
 State = Literal["policy", "reference", "implicit_prm"]
@@ -138,6 +139,27 @@ class Values:
     rollouts: str
     output: str
     """Parquet with group_id, sample_index, token_values (one float32 a completion token) and final_value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTexts:
+    """What a frozen model of its own says of completions. It is loaded at the first request and kept; it is no state of
+    the run and in no fingerprint."""
+
+    model: str
+    """Hugging Face folder, with the model's own tokenizer."""
+    sha256: str
+    """What its files hash to: with another hash it is loaded anew."""
+    head: Head
+    input: ModelInput
+    max_length: int | None
+    truncate: Truncate | None
+    activation: Activation
+    trust_remote_code: bool
+    rows: str
+    """Parquet with question (text, or chat messages as JSON) and completion."""
+    output: str
+    """Parquet with score (float64, null where there is none), status (ok, unscorable, error) and reason, a row each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from papo.engines.prm_update import train_prm
 from papo.engines.scoring import score_rollouts
 from papo.engines.settings import EngineSettings
 from papo.engines.sft import train_supervised
+from papo.engines.text_scores import TextScorers, score_texts
 from papo.engines.update import train_policy
 from papo.errors import EngineError
 from papo.metrics import PrmStats, UpdateStats
@@ -53,6 +54,7 @@ class Worker:
         self._base_sha256: str | None = None
         """Of the policy's frozen base, where the policy without its adapter is the reference."""
         self._tokenizers: dict[str, Any] = {}
+        self._scorers = TextScorers(dtype=self._dtype, device=self._device)
 
     def environment(self) -> dict[str, str]:
         gpu = torch.cuda.get_device_name(self._device) if self._device.type == "cuda" else ""
@@ -139,6 +141,13 @@ class Worker:
         if self._takes_part:
             size = self._settings.micro_batch_size
             self._write(value_rollouts(module, request, micro_batch_size=size, tick=self._tick), request.output)
+
+    def score_texts(self, request: requests.ScoreTexts) -> None:
+        # On one rank whatever the ZeRO stage: the model is whole there, and no other rank has it.
+        if self._rank == 0:
+            size = self._settings.micro_batch_size
+            frame = score_texts(self._scorers.of(request), request, micro_batch_size=size, tick=self._tick)
+            self._write(frame, request.output)
 
     def train_prm(self, request: requests.TrainPrm) -> requests.UpdateResult:
         learner, _ = self._policy("train_prm")
@@ -240,10 +249,12 @@ class Worker:
             raise EngineError('no reference is open: open(state="reference") first.')
 
     def _load(self, folder: str, *, weights: bool) -> LoadedModel:
-        dtype = torch.bfloat16 if self._settings.dtype == "bfloat16" else torch.float32
-        return models.load(
-            Path(folder), dtype=dtype, trust_remote_code=self._settings.trust_remote_code, weights=weights
-        )
+        trusted = self._settings.trust_remote_code
+        return models.load(Path(folder), dtype=self._dtype, trust_remote_code=trusted, weights=weights)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return torch.bfloat16 if self._settings.dtype == "bfloat16" else torch.float32
 
     def _tokenizer(self, folder: str) -> Any:
         if folder not in self._tokenizers:

@@ -19,6 +19,7 @@ from papo.engines.requests import (
     Logprobs,
     ModelMark,
     Open,
+    ScoreTexts,
     SftResult,
     SftSteps,
     Tokenize,
@@ -161,6 +162,19 @@ class ScriptedEngine:
         made = self._numbers(request.rollouts, ["token_values"], self.beside["critic"][0])
         final = pl.col("token_values").list.first().cast(pl.Float64).alias("final_value")
         self._write(request.output, made.with_columns(final))
+
+    def score_texts(self, request: ScoreTexts, progress: Progress | None = None) -> None:
+        """A score a text: a function of the model's hash and of the text. Some have none."""
+        self._call()
+        rows = self._read(request.rows)
+        made: list[dict[str, object]] = []
+        for question, completion in rows.select("question", "completion").iter_rows():
+            score = Random(sha256_of([request.sha256, question, completion])).random()
+            found: dict[str, object] = {"score": score, "status": "ok", "reason": None}
+            made.append(found if score < 0.9 else {"score": None, "status": "unscorable", "reason": "too long"})
+        self._write(
+            request.output, pl.DataFrame(made, schema={"score": pl.Float64, "status": pl.String, "reason": pl.String})
+        )
 
     def _numbers(self, path: str, names: list[str], weights: str) -> pl.DataFrame:
         """One number a token for each name: a function of the weights and of the rows."""
