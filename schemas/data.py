@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from papo.chains import ChainTask
 from papo.drawing import LONGEST_ROUND, whole_weights
@@ -82,7 +82,24 @@ class ChainsSource(Section):
     """Of the problems; apart from the run's seed, so that runs of several seeds see the same data."""
 
 
-PlainSource = Annotated[FileSource | ChainsSource | HuggingFaceSource, Field(discriminator="kind")]
+class ReasoningGymSource(Section):
+    """Problems made by the library reasoning-gym; needs the extra `reasoning-gym`, and the reward of that name."""
+
+    kind: Literal["reasoning_gym"] = "reasoning_gym"
+    task: str
+    """Which of the library's tasks (countdown, simple_equations, …)."""
+    settings: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    """The task's own settings, by name."""
+    count: int = Field(default=4096, ge=1)
+    """How many problems; no two have the same question."""
+    split: Literal["train", "heldout"] = "train"
+    """The two never share a question."""
+    seed: int = 0
+    """Of the problems; apart from the run's seed, so that runs of several seeds see the same data."""
+
+
+MadeSource = ChainsSource | ReasoningGymSource
+PlainSource = Annotated[FileSource | ChainsSource | ReasoningGymSource | HuggingFaceSource, Field(discriminator="kind")]
 
 
 class Member(Section):
@@ -122,7 +139,9 @@ class MixtureSource(Section):
         return self
 
 
-DataSource = Annotated[FileSource | ChainsSource | HuggingFaceSource | MixtureSource, Field(discriminator="kind")]
+DataSource = Annotated[
+    FileSource | ChainsSource | ReasoningGymSource | HuggingFaceSource | MixtureSource, Field(discriminator="kind")
+]
 
 
 class DataConfig(Section):

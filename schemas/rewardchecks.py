@@ -1,9 +1,13 @@
 """Rewards that are tried before a run starts: each must judge a sample as it should."""
 
-from papo.rewards import CodeTests, CustomReward, OutcomeReward
+from papo.rewards import OutcomeReward
 from papo.rewards.format import SAMPLE
 from schemas.config import RunConfig
+from schemas.data import ReasoningGymSource, plain_sources
 from schemas.faults import Fault, Field
+
+READS_PROBLEMS = ("reasoning_gym", "reward_model", "custom")
+"""Kinds that can judge answers to problems of reasoning-gym."""
 
 
 def judges_of(config: RunConfig) -> list[tuple[Field, OutcomeReward]]:
@@ -14,15 +18,28 @@ def judges_of(config: RunConfig) -> list[tuple[Field, OutcomeReward]]:
 
 
 def reward_faults(config: RunConfig) -> list[Fault]:
-    """A reward that cannot judge a sample or run programs, a format reward that its sample does not earn (BUG-064)."""
+    """A reward that cannot judge here or not these rows, a format reward that its sample does not earn (BUG-064)."""
     reward, found = config.reward, list[Fault]()
     for place, outcome in judges_of(config):
-        if isinstance(outcome, CustomReward) and (reason := outcome.self_test()) is not None:
-            text = f"is no reward: {reason}. Repair it, or name another function."
-            found.append(Fault((*place, "target"), text))
-        if isinstance(outcome, CodeTests) and (reason := outcome.self_test()) is not None:
-            found.append(Fault(place, f"cannot run programs here: {reason}"))
+        # Rewards that depend on what is installed here, or on anybody's code, have a self_test.
+        test = getattr(outcome, "self_test", None)
+        if test is not None and (reason := test()) is not None:
+            found.append(Fault(place, f"({outcome.kind}) cannot judge here: {reason}."))
+    found += _problem_faults(config)
     if reward.format_weight > 0 and reward.format(SAMPLE) != 1.0:
         text = f"gives its own sample {SAMPLE!r} no reward: use end markers that are no part of it."
         found.append(Fault(("reward", "format"), text))
     return found
+
+
+def _problem_faults(config: RunConfig) -> list[Fault]:
+    """Problems of reasoning-gym whose references the reward of their split cannot read."""
+    judges = judges_of(config)
+    made = {place[1] for place, source in plain_sources(config.data) if isinstance(source, ReasoningGymSource)}
+    by_split = {"train": judges[0], "evaluation": judges[-1]}
+    wrong = dict(by_split[split] for split in sorted(made, key=str) if split in by_split)
+    return [
+        Fault((*place, "kind"), f"is {judge.kind}, but a source is reasoning_gym: use the reward of that kind.")
+        for place, judge in wrong.items()
+        if judge.kind not in READS_PROBLEMS
+    ]

@@ -9,7 +9,8 @@ from typing import Any
 
 from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
-from schemas.data import ChainsSource, DataSource, MixtureSource, PlainSource
+from schemas.data import DataSource, MadeSource, MixtureSource, PlainSource
+from tasks.madeproblems import made_problems
 from tasks.rowfaults import RowFaults
 from tasks.sources import rows_of, valid_row
 
@@ -63,10 +64,9 @@ def data_rows(source: DataSource, base: Path, *, split: str) -> list[DataRow]:
 
 def _plain(source: PlainSource, base: Path, split: str, name: str) -> Iterator[DataRow]:
     before, spot = (f"{name}/", f"{name} ") if name else ("", "")
-    if isinstance(source, ChainsSource):
-        for number, problem in enumerate(source.task.problems(source.seed, source.count, source.split)):
-            valid = (f"{before}{number}", problem.prompt, False, problem.reference_answer)
-            yield _row(split, f"{spot}problem {number}", valid)
+    if isinstance(source, MadeSource):
+        for number, problem in enumerate(made_problems(source, f"data.{split}")):
+            yield _row(split, f"{spot}problem {number}", (f"{before}{number}", *problem))
         return
     for row in rows_of(source, base):
         faults = RowFaults("")

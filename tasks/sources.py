@@ -23,11 +23,12 @@ from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
 from schemas.canonical import canonical_json, sha256_of
 from schemas.config import RunConfig
-from schemas.data import ChainsSource, Columns, DataSource, FileSource, HuggingFaceSource, MixtureSource, PlainSource
+from schemas.data import Columns, DataSource, FileSource, HuggingFaceSource, MadeSource, MixtureSource, PlainSource
 from schemas.filechecks import resolve
 from schemas.mappings import MAPPINGS, PublicMapping
 from schemas.publicrows import UnmappedError
 from tasks.hubrows import dataset_rows
+from tasks.madeproblems import made_problems
 from tasks.rowfaults import FaultyRow, RowFaults, answer_of, id_of, prompt_of
 from tasks.rowfiles import Row, named_rows
 from tasks.run import RawData
@@ -120,8 +121,11 @@ def _digest(rows: _Tuples) -> str:
 
 
 def _plain(source: PlainSource, base: Path, where: str, *, conflicts: bool) -> _Rows:
-    if isinstance(source, ChainsSource):
-        return _chains(source, where)
+    if isinstance(source, MadeSource):
+        made = made_problems(source, where)
+        return _Rows(
+            [(str(row), *problem) for row, problem in enumerate(made)], [f"problem {row}" for row in range(len(made))]
+        )
     path = source.path if isinstance(source, HuggingFaceSource) else resolve(source.path, base)
     return _checked(rows_of(source, base), source, f"{where}: {path}", conflicts=conflicts)
 
@@ -147,15 +151,6 @@ def _names(source: FileSource | HuggingFaceSource) -> list[str]:
         return list(MAPPINGS[source.mapping].columns)
     columns = source.columns
     return [columns.prompt, columns.reference_answer, *([columns.prompt_id] if columns.prompt_id else [])]
-
-
-def _chains(source: ChainsSource, where: str) -> _Rows:
-    try:
-        problems = source.task.problems(source.seed, source.count, source.split)
-    except ValueError as error:
-        raise DataError(f"{where} cannot be made: {error} Use a smaller count, or more steps.") from None
-    rows = [(str(row), problem.prompt, False, problem.reference_answer) for row, problem in enumerate(problems)]
-    return _Rows(rows, [f"problem {row}" for row in range(len(rows))])
 
 
 def _checked(found: Iterable[Row], source: FileSource | HuggingFaceSource, where: str, *, conflicts: bool) -> _Rows:

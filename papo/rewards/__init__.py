@@ -14,13 +14,22 @@ from papo.rewards.knights import KnightsKnaves
 from papo.rewards.language import LanguageConsistency
 from papo.rewards.math_answer import MathAnswer
 from papo.rewards.overlong import overlong_penalty
+from papo.rewards.reasoning_gym import ReasoningGym
 from papo.rewards.repetition import NgramRepetition
 from papo.rewards.second_opinion import Opinion, SecondOpinion
 from papo.rewards.verdict import JudgedBy, Verdict, VerdictStatus, shape_reward
 from papo.rewards.zebra import ZebraGrid
 
 OutcomeReward = (
-    AnswerMatch | MathAnswer | MultipleChoice | Countdown | KnightsKnaves | ZebraGrid | CodeTests | CustomReward
+    AnswerMatch
+    | MathAnswer
+    | MultipleChoice
+    | Countdown
+    | KnightsKnaves
+    | ZebraGrid
+    | CodeTests
+    | ReasoningGym
+    | CustomReward
 )
 TextReward = FormatReward | LanguageConsistency | NgramRepetition
 """Rewards of a completion's text alone."""
@@ -40,6 +49,7 @@ __all__ = [
     "NgramRepetition",
     "Opinion",
     "OutcomeReward",
+    "ReasoningGym",
     "SecondOpinion",
     "TextReward",
     "Verdict",

@@ -10,16 +10,15 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, Literal, cast
 
-from papo.rewards.answers import committed, last_answer_tag
+from papo.rewards.answers import committed
 from papo.rewards.expressions import Worth, evaluate
-from papo.rewards.extraction import last_box
 from papo.rewards.structured import (
     LONGEST_COMPLETION,
     Truncated,
     UnreadableError,
     cut_off,
     decided,
-    fenced,
+    find_answer,
     missing,
     strict_json,
     unscorable,
@@ -64,7 +63,7 @@ class Countdown:
             gold = _reference(reference_answer)
         except UnreadableError as error:
             return unscorable(f"the reference {reference_answer[:80]!r} is no puzzle: {error}")
-        found = self._extract(committed(completion[-LONGEST_COMPLETION:]))
+        found = find_answer(committed(completion[-LONGEST_COMPLETION:]), self.extract, closing=_last_line)
         if finish_reason == "length" and self.truncated == "zero":
             return cut_off(found)
         if found is None:
@@ -80,20 +79,6 @@ class Countdown:
             return str(error)
         return None if reference_answer.lstrip().startswith("{") else self._fault(reference_answer, gold)
 
-    def _extract(self, text: str) -> str | None:
-        for place in self.extract:
-            if place == "boxed":
-                box = last_box(text)
-                found = None if box is None else box[0]
-            elif place == "answer_tag":
-                found = last_answer_tag(text)
-                found = None if found is None else fenced(found)
-            else:
-                found = text.rstrip().rpartition("\n")[2]
-            if found is not None and found.strip():
-                return found.strip()
-        return None
-
     def _fault(self, answer: str, gold: Worth) -> str | None:
         expression, *results = answer.split("=")
         try:
@@ -108,6 +93,10 @@ class Countdown:
         if found.numbers - gold.numbers:
             return "it uses a number that is not given, or uses one too often"
         return "it leaves a number out" if self.use == "exactly_once" and gold.numbers - found.numbers else None
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]
 
 
 def _shown(number: Fraction) -> str:

@@ -8,15 +8,14 @@ import re
 from dataclasses import asdict
 from typing import Any, Literal, cast
 
-from papo.rewards.answers import committed, last_answer_tag
-from papo.rewards.extraction import last_box
+from papo.rewards.answers import committed
 from papo.rewards.structured import (
     LONGEST_COMPLETION,
     Truncated,
     UnreadableError,
     cut_off,
     decided,
-    fenced,
+    find_answer,
     missing,
     plain,
     strict_json,
@@ -65,7 +64,7 @@ class KnightsKnaves:
             gold = assignment(reference_answer)
         except UnreadableError as error:
             return unscorable(f"the reference {reference_answer[:80]!r} is no assignment: {error}")
-        found = self._extract(committed(completion[-LONGEST_COMPLETION:]))
+        found = find_answer(committed(completion[-LONGEST_COMPLETION:]), self.extract, closing=_closing)
         if finish_reason == "length" and self.truncated == "zero":
             return cut_off(found)
         if found is None:
@@ -81,20 +80,6 @@ class KnightsKnaves:
             assignment(reference_answer)
         except UnreadableError as error:
             return str(error)
-        return None
-
-    def _extract(self, text: str) -> str | None:
-        for place in self.extract:
-            if place == "boxed":
-                box = last_box(text)
-                found = None if box is None else box[0]
-            elif place == "answer_tag":
-                found = last_answer_tag(text)
-                found = None if found is None else fenced(found)
-            else:
-                found = _closing(text)
-            if found is not None and found.strip():
-                return found.strip()
         return None
 
 

@@ -2,11 +2,16 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Literal
 
+from papo.rewards.answers import last_answer_tag
+from papo.rewards.extraction import last_box
 from papo.rewards.verdict import Verdict
 
 Truncated = Literal["zero", "score"]
+Place = str
+"""boxed, answer_tag, or the name of what a reward finds at the end of a text itself."""
 LONGEST_COMPLETION = 2_000_000
 """Characters; of a longer completion only the end is looked at."""
 _MARKS = re.compile(r'\\.|["{}]', re.DOTALL)
@@ -29,6 +34,27 @@ def strict_json(text: str) -> Any:
         raise UnreadableError("it is nested too deeply") from None
     except ValueError as error:
         raise UnreadableError(f"it is no JSON ({str(error)[:120]})") from None
+
+
+def find_answer(text: str, places: tuple[Place, ...], *, closing: Callable[[str], str | None]) -> str | None:
+    r"""The answer in the first of `places` that has one that is not blank: the last `\boxed{…}`, the last
+    `<answer>…</answer>` (there without the code fence that it may stand in), or what `closing` finds."""
+    finders = {"boxed": _boxed, "answer_tag": _tagged}
+    for place in places:
+        found = finders.get(place, closing)(text)
+        if found is not None and found.strip():
+            return found.strip()
+    return None
+
+
+def _boxed(text: str) -> str | None:
+    box = last_box(text)
+    return None if box is None else fenced(box[0])
+
+
+def _tagged(text: str) -> str | None:
+    tag = last_answer_tag(text)
+    return None if tag is None else fenced(tag)
 
 
 def fenced(text: str) -> str:

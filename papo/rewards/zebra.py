@@ -8,15 +8,14 @@ import json
 from dataclasses import asdict
 from typing import Any, Literal, cast
 
-from papo.rewards.answers import committed, last_answer_tag
-from papo.rewards.extraction import last_box
+from papo.rewards.answers import committed
 from papo.rewards.structured import (
     LONGEST_COMPLETION,
     Truncated,
     UnreadableError,
     cut_off,
     decided,
-    fenced,
+    find_answer,
     last_object,
     missing,
     plain,
@@ -64,7 +63,7 @@ class ZebraGrid:
             gold = _cells(reference_answer)
         except UnreadableError as error:
             return unscorable(f"the reference {reference_answer[:80]!r} is no grid: {error}")
-        found = self._extract(committed(completion[-LONGEST_COMPLETION:]))
+        found = find_answer(committed(completion[-LONGEST_COMPLETION:]), self.extract, closing=last_object)
         if finish_reason == "length" and self.truncated == "zero":
             return cut_off(found)
         if found is None:
@@ -90,20 +89,6 @@ class ZebraGrid:
         correct = right == len(gold)
         accuracy = right / len(gold) if self.score == "cells" else float(correct)
         return decided(correct, extracted=found, accuracy=accuracy, reason=f"{right} of {len(gold)} cells are right")
-
-    def _extract(self, text: str) -> str | None:
-        for place in self.extract:
-            if place == "boxed":
-                box = last_box(text)
-                found = None if box is None else fenced(box[0])
-            elif place == "answer_tag":
-                found = last_answer_tag(text)
-                found = None if found is None else fenced(found)
-            else:
-                found = last_object(text)
-            if found is not None and found.strip():
-                return found.strip()
-        return None
 
 
 def _cells(text: str) -> _Cells:

@@ -25,6 +25,10 @@ WALL_SECONDS = 120.0
 """The wall clock's part of the limit, for a worker that is stopped or starved: undefined as well."""
 MEMORY_BYTES = 2**30
 MOST_WORKERS = 8
+PAIRS = "papo.verifiers.worker"
+FIXED = {"PYTHONHASHSEED": "0"}
+"""So that the order of sets in a library is the same in every worker."""
+_RULES = Rules()
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -37,9 +41,18 @@ class Reply:
 
 
 class WorkerPool:
-    """At most `size` workers, each with `cpu_seconds` for a pair."""
+    """At most `size` workers that run `program`, a module, each with `cpu_seconds` for a pair."""
 
-    def __init__(self, size: int, *, cpu_seconds: float, wall_seconds: float = WALL_SECONDS) -> None:
+    def __init__(
+        self,
+        size: int,
+        *,
+        cpu_seconds: float,
+        wall_seconds: float = WALL_SECONDS,
+        program: str = PAIRS,
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
+        self._command = ["-m", program, str(cpu_seconds), str(memory_bytes)]
         self._cpu_seconds = cpu_seconds
         self._wall_seconds = wall_seconds
         self._slots = threading.BoundedSemaphore(size)
@@ -47,7 +60,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
 
-    def ask(self, reference: str, answer: str, rules: Rules) -> Reply:
+    def ask(self, reference: str, answer: str, rules: Rules = _RULES) -> Reply:
         """Decide a pair. Never raises for what the texts are."""
         request = json.dumps({"reference": reference, "answer": answer, "rules": asdict(rules)}).encode() + b"\n"
         with self._slots:
@@ -90,11 +103,11 @@ class WorkerPool:
     def _started(self) -> Worker:
         path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
         return subprocess.Popen(
-            [sys.executable, "-m", "papo.verifiers.worker", str(self._cpu_seconds), str(MEMORY_BYTES)],
+            [sys.executable, *self._command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **FIXED},
             start_new_session=True,
         )
 
@@ -133,7 +146,7 @@ def _end(worker: Worker) -> None:
     worker.wait()
 
 
-_POOLS: dict[float, WorkerPool] = {}
+_POOLS: dict[tuple[str, float, int], WorkerPool] = {}
 _LOCK = threading.Lock()
 
 
@@ -142,10 +155,11 @@ def processors() -> int:
     return min(MOST_WORKERS, len(os.sched_getaffinity(0)))
 
 
-def shared_pool(cpu_seconds: float) -> WorkerPool:
-    """The process's one pool with this limit."""
+def shared_pool(cpu_seconds: float, *, program: str = PAIRS, memory_bytes: int = MEMORY_BYTES) -> WorkerPool:
+    """The process's one pool with this program and these limits."""
     with _LOCK:
-        return _POOLS.setdefault(cpu_seconds, WorkerPool(processors(), cpu_seconds=cpu_seconds))
+        made = WorkerPool(processors(), cpu_seconds=cpu_seconds, program=program, memory_bytes=memory_bytes)
+        return _POOLS.setdefault((program, cpu_seconds, memory_bytes), made)
 
 
 @atexit.register

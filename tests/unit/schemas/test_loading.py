@@ -127,14 +127,14 @@ def test_nothing_about_a_faulty_field_is_derived_from_its_stand_in(tmp_path: Pat
         ({"data": {"train": {"kind": "chains", "cuont": 3}}}, "data.train.cuont is no field (its value is 3): did you"),
         (
             {"data": {"train": {"kind": "json"}}},
-            'data.train.kind is "json", which is unknown: use one of file, chains, huggingface, mixture.',
+            'data.train.kind is "json", which is unknown: use one of file, chains, reasoning_gym, huggingface, mixture.',
         ),
         (
             {"data": {"train": {}}},
-            "data.train.kind is missing: it says what this section is, one of file, chains, huggingface, mixture.",
+            "data.train.kind is missing: it says what this section is, one of file, chains, reasoning_gym, huggingface, mixture.",
         ),
         ({"data": {"train": {"kind": "file"}}}, "data.train.path is missing"),
-        ({"data": {}}, "data.train is missing: give it a section with kind: file or chains or huggingface or mixture."),
+        ({"data": {}}, "data.train is missing: give it a section with kind: file or chains or reasoning_gym or huggingface or mixture."),
         ({"reward": {}}, "reward.outcome is missing: give it a section with kind: answer_match or "),
         (
             {"algorithm": {"advantage": {"lambda_process": -1}}},
