@@ -1,7 +1,7 @@
 """The verifiable outcome reward for programs: unit tests, run in a sandbox, judged outside of it."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, field
 from math import isfinite
 from typing import Literal
 
@@ -9,7 +9,8 @@ from papo.rewards.codecases import extract_program, read_tests
 from papo.rewards.codejudge import CompileError, Language, Setting, Undefined, run_tests
 from papo.rewards.verdict import Verdict
 from papo.sandbox import Limits, chosen
-from papo.values import value
+from papo.sandbox.packages import imported, installed, readable
+from papo.values import LATER, value
 
 
 @value
@@ -40,19 +41,27 @@ class CodeTests:
     """Processes and threads at once."""
     allow_unsandboxed: bool = False
     """Where the host cannot isolate programs: run them all the same, with limits but with all that this user may do."""
+    packages: tuple[str, ...] = field(default=(), metadata=LATER)
+    """Python: installed distributions that programs may import, by name (`numpy`). Each has to be named, also what
+    another needs; their versions are part of the reward's. Nothing else of the environment can be read."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.tolerance) and self.tolerance >= 0):
             raise ValueError(f"tolerance is {self.tolerance}: use 0 or a positive number.")
+        if self.packages and self.language != "python":
+            raise ValueError(f"packages are for python, the language is {self.language}: take packages out.")
         self._limits()
 
     @property
     def version(self) -> str:
         """Declared version of the rules and their settings: part of the record and of the stage's key."""
-        return f"code_tests/1 {json.dumps(asdict(self), sort_keys=True)}"
+        settings = asdict(self) if self.packages else {k: v for k, v in asdict(self).items() if k != "packages"}
+        versions = "".join(f" {name}={installed(name)}" for name in self.packages)
+        return f"code_tests/1 {json.dumps(settings, sort_keys=True)}{versions}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
-        """Judge one completion, from any thread. Raises SandboxError where programs cannot be isolated."""
+        """Judge one completion, from any thread. Raises SandboxError where programs cannot be isolated, or a
+        package is missing."""
         try:
             suite = read_tests(reference_answer)
         except ValueError as error:
@@ -68,6 +77,7 @@ class CodeTests:
             language=self.language,
             tolerance=self.tolerance,
             stop_early=self.aggregate == "all",
+            readable=readable(self.packages),
         )
         try:
             tested = run_tests(code, suite, setting)
@@ -92,8 +102,10 @@ class CodeTests:
     def self_test(self) -> str | None:
         """Why no program can be run here; None if one can. A run asks before it starts."""
         tests = json.dumps({"inputs": ["1"], "outputs": ["1"]})
-        program = "print(input())" if self.language == "python" else '#include <stdio.h>\nint main(){puts("1");}'
+        program = '#include <stdio.h>\nint main(){puts("1");}'
         try:
+            if self.language == "python":
+                program = "\n".join(("print(input())", *(f"import {name}" for name in imported(self.packages))))
             verdict = self(program, reference_answer=tests, finish_reason="stop")
         except Exception as error:
             return f"{error}"

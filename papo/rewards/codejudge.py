@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +43,8 @@ class Setting:
     language: Language
     tolerance: float
     stop_early: bool
+    readable: Mapping[str, str]
+    """Packages that the program may import."""
 
 
 def run_tests(code: str, suite: Suite, setting: Setting) -> Tested:
@@ -77,11 +79,11 @@ def _tested(code: str, suite: Suite, setting: Setting) -> Tested:
 
 def _streams(code: str, suite: Streams, setting: Setting) -> Iterator[str | None]:
     if setting.language == "python":
-        argv, files = [python(), "-I", "-B", "{program}/main.py"], {"main.py": _utf8(code)}
+        argv, files = _interpreter(setting, "main.py"), {"main.py": _utf8(code)}
     else:
         argv, files = ["{program}/main"], {"main": _compiled(code, setting)}
     for given, expected in suite.pairs:
-        outcome = run(argv, files=files, limits=setting.limits, isolation=setting.isolation, stdin=_utf8(given))
+        outcome = _ran(argv, files, setting, stdin=_utf8(given))
         _refuse_busy(outcome)
         if not outcome.finished:
             yield _ending(outcome)
@@ -93,7 +95,7 @@ def _streams(code: str, suite: Streams, setting: Setting) -> Iterator[str | None
 def _compiled(code: str, setting: Setting) -> bytes:
     command = f"{_COMPILERS[setting.language]} -o main {{program}}/source -lm 1>&2 && cat main"
     files = {"source": _utf8(code)}
-    outcome = run(["/bin/sh", "-c", command], files=files, limits=setting.limits, isolation=setting.isolation)
+    outcome = _ran(["/bin/sh", "-c", command], files, setting)
     _refuse_busy(outcome)
     if outcome.ending == "exit" and outcome.code == 127:
         raise Undefined(False, f"no compiler for {setting.language} is installed ({_COMPILERS[setting.language][:3]})")
@@ -103,7 +105,7 @@ def _compiled(code: str, setting: Setting) -> bytes:
 
 
 def _calls(code: str, suite: Calls, setting: Setting) -> Iterator[str | None]:
-    with _candidate(setting) as box:
+    with _talking("candidate.py", setting) as box:
         fault = _load(box, code)
         for call in suite.calls:
             yield fault or _called(box, suite.name, call, setting)
@@ -120,13 +122,8 @@ def _called(box: Box, name: str, call: Call, setting: Setting) -> str | None:
 
 def _asserts(code: str, suite: Asserts, setting: Setting) -> Iterator[str | None]:
     """The assertions run in a sandbox of their own, and never meet the program: only its values."""
-    files = {name: (_INSIDE / name).read_bytes() for name in ("examiner.py", "transfer.py")}
-    argv = [python(), "-I", "-B", "{program}/examiner.py"]
     plan = {"setup": suite.setup, "tests": suite.tests, "entry_point": suite.entry_point}
-    with (
-        _candidate(setting) as box,
-        Box(argv, files=files, limits=setting.limits, isolation=setting.isolation, talking=True) as tests,
-    ):
+    with _talking("candidate.py", setting) as box, _talking("examiner.py", setting) as tests:
         fault = _load(box, f"{suite.prompt}\n{code}" if suite.prompt else code)
         message: dict[str, Any] = {}
         line = None if fault else tests.ask(json.dumps(plan).encode())
@@ -143,10 +140,21 @@ def _asserts(code: str, suite: Asserts, setting: Setting) -> Iterator[str | None
             line = tests.hear()
 
 
-def _candidate(setting: Setting) -> Box:
-    files = {name: (_INSIDE / name).read_bytes() for name in ("candidate.py", "transfer.py")}
-    argv = [python(), "-I", "-B", "{program}/candidate.py"]
-    return Box(argv, files=files, limits=setting.limits, isolation=setting.isolation, talking=True)
+def _talking(driver: str, setting: Setting) -> Box:
+    files = {name: (_INSIDE / name).read_bytes() for name in (driver, "transfer.py")}
+    limits, isolation = setting.limits, setting.isolation
+    argv = _interpreter(setting, driver)
+    return Box(argv, files=files, limits=limits, isolation=isolation, talking=True, readable=setting.readable)
+
+
+def _ran(argv: Sequence[str], files: Mapping[str, bytes], setting: Setting, *, stdin: bytes = b"") -> Outcome:
+    limits, isolation = setting.limits, setting.isolation
+    return run(argv, files=files, limits=limits, isolation=isolation, stdin=stdin, readable=setting.readable)
+
+
+def _interpreter(setting: Setting, file: str) -> list[str]:
+    """Python looks at its environment only for the packages that it is given."""
+    return [python(), *(("-s", "-P") if setting.readable else ("-I",)), "-B", f"{{program}}/{file}"]
 
 
 def _load(box: Box, code: str) -> str | None:

@@ -12,18 +12,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from papo.sandbox import cgroups
-from papo.sandbox.isolation import SYSTEM, bubblewrap, python
+from papo.sandbox.isolation import bubblewrap, python
 from papo.sandbox.limits import Isolation, Limits, Outcome, SandboxError
+from papo.sandbox.places import placed
 
 SETUP_SECONDS = 30.0
 """For the namespaces, on a busy host; not the program's time."""
 GRACE_SECONDS = 1.5
 KEPT_ERRORS = 65536
-FOLDER, PROGRAM = "/box", "/program"
+FOLDER = "/box"
 _HERE = Path(__file__).resolve().parent
 # The launcher is of this package but must not import it: nothing but the standard library, in milliseconds.
 _BOOT = """
@@ -41,7 +42,9 @@ class Box:
     """A program in a sandbox of its own, from construction to `finish`; a context that ends it.
 
     `files` lie in a folder that it can read; it works in an empty one. `argv` may name them by `{program}`. With
-    `talking` it reads lines from descriptor 3 and writes lines to 4. Raises SandboxError if it cannot be isolated.
+    `talking` it reads lines from descriptor 3 and writes lines to 4. `readable` are files and folders of the host that
+    it may read beside the system's, by their path inside; below `/packages` it can import them, unless it is told not
+    to look at its environment. Raises SandboxError if it cannot be isolated.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Box:
         limits: Limits,
         isolation: Isolation = "namespaces",
         talking: bool = False,
+        readable: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         command = {"bubblewrap": bubblewrap()} if isolation == "bubblewrap" else {}
         self._limits = limits
@@ -68,7 +72,7 @@ class Box:
         self._open = reads
         order = [given.get(name, -1) for name in ("report", "stdout", "stderr", "requests", "replies")]
         self._group = cgroups.make(limits)
-        spec = _spec(self._root, isolation) | {
+        spec = placed(self._root, isolation, readable, folder=FOLDER) | {
             **command,
             "limits": asdict(limits),
             "group": cgroups.places(self._group),
@@ -208,33 +212,17 @@ class Box:
 
 
 def run(
-    argv: Sequence[str], *, files: Mapping[str, bytes], limits: Limits, isolation: Isolation, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    files: Mapping[str, bytes],
+    limits: Limits,
+    isolation: Isolation,
+    stdin: bytes = b"",
+    readable: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """Run a program to its end, with `stdin` as its input. Raises SandboxError if it cannot be isolated."""
-    with Box(argv, files={**files, "stdin": stdin}, limits=limits, isolation=isolation) as box:
+    with Box(argv, files={**files, "stdin": stdin}, limits=limits, isolation=isolation, readable=readable) as box:
         return box.finish()
-
-
-def _spec(root: str, isolation: Isolation) -> dict[str, Any]:
-    """What the launcher is told of places; the environment is all that a program gets."""
-    folder, program = FOLDER, PROGRAM
-    if isolation == "none":
-        folder, program = root + FOLDER, root + PROGRAM
-        os.mkdir(folder)
-        os.mkdir(program)
-    environment = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1", "PYTHONHASHSEED": "0",
-    }  # fmt: skip
-    places = {
-        "isolation": isolation,
-        "root": root,
-        "readable": SYSTEM,
-        "python": python(),
-        "folder": folder,
-        "program": program,
-    }
-    return {**places, "environment": environment}
 
 
 def _write(process: "subprocess.Popen[bytes]", data: bytes) -> None:

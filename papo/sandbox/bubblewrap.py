@@ -81,11 +81,13 @@ def arguments(spec: dict[str, Any], base: str, told: int) -> list[str]:
     that of mounting in its own namespaces, which the program does not get."""
     found = [spec["bubblewrap"], "--unshare-all", "--uid", "1000", "--gid", "1000", "--cap-add", "CAP_SYS_ADMIN"]
     found += ["--as-pid-1", "--die-with-parent"]
-    for path in spec["readable"]:
+    for inner, path in spec["readable"].items():
         if os.path.islink(path):
-            found += ["--symlink", os.readlink(path), path]
+            found += ["--symlink", os.readlink(path), inner]
         else:
-            found += ["--ro-bind", base + path, path]
+            found += ["--ro-bind", base + inner if base else path, inner]
+    for path in spec["unseen"] if not base else ():
+        found += ["--tmpfs", path, "--remount-ro", path]
     for device in DEVICES:
         found += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
     found += ["--proc", "/proc", "--dir", spec["program"], "--dir", spec["folder"], "--remount-ro", "/"]

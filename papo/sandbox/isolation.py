@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from functools import cache
 
@@ -14,6 +15,14 @@ _FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc/alternatives", "/et
 def python() -> str:
     """The interpreter that programs run on: the one of this process, without its virtual environment."""
     return os.path.realpath(sys.executable)
+
+
+@cache
+def unseen() -> list[str]:
+    """Folders of packages that this interpreter happens to have: hidden, so that no verdict depends on them."""
+    code = "import site; print(*site.getsitepackages(), sep='\\n')"
+    said = subprocess.run([python(), "-I", "-c", code], capture_output=True, text=True, check=False, env={})
+    return [os.path.realpath(path) for path in said.stdout.splitlines() if os.path.isdir(path)]
 
 
 def _system() -> list[str]:

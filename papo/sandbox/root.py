@@ -42,8 +42,8 @@ def lay_ready(spec: dict[str, Any]) -> None:
     """What of the host is to be read, below the new root."""
     root = spec["root"]
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
-    for path in spec["readable"]:
-        target = root + path
+    for inner, path in spec["readable"].items():
+        target = root + inner
         if os.path.islink(path):
             os.symlink(os.readlink(path), target)
             continue
@@ -52,6 +52,8 @@ def lay_ready(spec: dict[str, Any]) -> None:
         # In a user namespace, what is locked on the source may not be let go of.
         flags = os.statvfs(path).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
         mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags)
+    for path in spec["unseen"]:
+        mount("tmpfs", root + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=755")
 
 
 def mount_folders(spec: dict[str, Any], root: str) -> None:
