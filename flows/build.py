@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flows.generators import generator_in
+from flows.judges import judge_of, meet
 from papo.engines.host import EngineHost
 from papo.engines.protocol import Engine
 from papo.engines.settings import EngineSettings
@@ -44,18 +45,19 @@ def open_from(
     amend: bool = False,
     reporter: Reporter,
     places: Places = Places(),
+    advancing: bool = True,
 ) -> tuple[Run, IterationState | None]:
     """Open the run of a config file (a new one, or the one with that id), or with `config` None an existing one.
 
-    The run id is the file's name unless given. Raises what `open_run` raises, and ConfigError with all faults of the
-    file before anything is created.
+    The run id is the file's name unless given. `advancing` False: it is only looked at, so its judge is not asked for.
+    Raises what `open_run` raises, and ConfigError with all faults of the file before anything is created.
     """
     if config is None:
-        return _reopen(run_id, overrides, amend=amend, reporter=reporter, places=places)
+        return _reopen(run_id, overrides, amend=amend, reporter=reporter, places=places, advancing=advancing)
     path = Path(config)
     loaded = load_config(path, overrides)
     name = run_id or path.stem
-    return _open(name, loaded, base=path.parent, amend=False, reporter=reporter, places=places)
+    return _open(name, loaded, base=path.parent, amend=False, reporter=reporter, places=places, advancing=advancing)
 
 
 def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter, places: Places = Places()) -> Path:
@@ -68,7 +70,7 @@ def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter,
 
 
 def _reopen(
-    run_id: str | None, overrides: Sequence[str], *, amend: bool, reporter: Reporter, places: Places
+    run_id: str | None, overrides: Sequence[str], *, amend: bool, reporter: Reporter, places: Places, advancing: bool
 ) -> tuple[Run, IterationState | None]:
     folder = places.run(run_id or "")
     run_file = read_run_file(LocalDisk(folder)) if run_id and folder.is_dir() else None
@@ -80,15 +82,26 @@ def _reopen(
     config = run_file.latest
     if overrides:
         config = overridden(config, overrides, named=f"run {run_id}")
-    return _open(run_file.run_id, config, base=Path(run_file.base), amend=amend, reporter=reporter, places=places)
+    return _open(
+        run_file.run_id,
+        config,
+        base=Path(run_file.base),
+        amend=amend,
+        reporter=reporter,
+        places=places,
+        advancing=advancing,
+    )
 
 
 def _open(
-    run_id: str, config: RunConfig, *, base: Path, amend: bool, reporter: Reporter, places: Places
+    run_id: str, config: RunConfig, *, base: Path, amend: bool, reporter: Reporter, places: Places, advancing: bool
 ) -> tuple[Run, IterationState | None]:
     folder = places.run(run_id)
     # For its errors: they come before anything is created.
     generator_in(folder, config)
+    judge = judge_of(config) if advancing else None
+    if judge is not None:
+        meet(judge, config, resumed=(folder / "run.yaml").exists(), say=reporter.message)
     folder.mkdir(parents=True, exist_ok=True)
     around = Surroundings(
         disk=LocalDisk(folder),
@@ -100,6 +113,7 @@ def _open(
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,
         generator=lambda config: generator_in(folder, config),
+        judge=judge,
     )
     return open_run(around, run_id, config, amend=amend)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from papo.correctness import OF_CORRECTNESS
-from papo.metrics import BatchFigures, IterationSummary, PrmFigures, PrmStats, UpdateStats
+from papo.metrics import BatchFigures, IterationSummary, OpinionFigures, PrmFigures, PrmStats, UpdateStats
 from schemas.config import RunConfig
 from schemas.section import Role
 from schemas.sft import SftConfig
@@ -98,6 +98,7 @@ def _metrics_page() -> str:
         ("Iteration", IterationSummary, ""),
         ("Batch", BatchFigures, ""),
         ("Update", UpdateStats, "update/"),
+        ("Second opinion", OpinionFigures, ""),
         ("Implicit PRM", PrmFigures, ""),
         ("Its training", PrmStats, "train_prm/"),
     )

@@ -14,6 +14,7 @@
     │   ├── GeneratorDied             no server of a generator of its own is left; the learner is not affected
     │   └── NonFinite                 the update has no finite loss or gradient
     ├── RewardFailed         exit 1   the outcome reward failed on too many rollouts to go on
+    ├── JudgeAway            exit 3   an LLM judge stayed away longer than the run may wait for it
     ├── InexactReplay        exit 1   a replayed update did not give the recorded weights
     └── Interrupted          exit 3   stopped by a signal; the next start goes on from here
 
@@ -81,6 +82,10 @@ class NonFinite(EngineError):
 
 class RewardFailed(PapoError):
     pass
+
+
+class JudgeAway(PapoError):
+    exit_code = 3
 
 
 class InexactReplay(PapoError):

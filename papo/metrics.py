@@ -213,6 +213,18 @@ class BatchFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpinionFigures:
+    """What an LLM's second opinion did; of an evaluation's rows with `evaluation/` before the names."""
+
+    llm_asked: float
+    """Share of all rows about whose rejected answer it was asked."""
+    llm_corrected: float | None
+    """Share of scorable rows that it made right: how much of the accuracy is its word alone."""
+    llm_failed: float | None
+    """Share of the rows it was asked about on which there is no opinion: no reply, or one without a verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrmFigures:
     """How well the implicit PRM tells right from wrong rollouts, as it scored them."""
 

@@ -18,6 +18,7 @@ from schemas.beside import CriticConfig, ImplicitPrmConfig
 from schemas.canonical import sha256_of
 from schemas.data import DataConfig
 from schemas.generators import EmbeddedGenerator, VllmGenerator
+from schemas.judges import SecondOpinionConfig
 from schemas.section import HORIZON, LATER, OPERATIONAL, Section, identity_of
 
 
@@ -78,6 +79,8 @@ class RewardConfig(Section):
     """DAPO's soft punishment: tokens before sampling.max_completion_length over which the reward falls; null: none."""
     overlong_penalty_factor: Annotated[float, LATER] = Field(default=1.0, gt=0.0)
     """By how much it falls at most."""
+    second_opinion: Annotated[SecondOpinionConfig | None, LATER] = None
+    """A language model that is asked about answers which the rules rejected; null: the rules alone judge."""
 
     @property
     def component_names(self) -> tuple[str, ...]:

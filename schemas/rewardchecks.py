@@ -2,6 +2,7 @@
 
 from papo.rewards import OutcomeReward
 from papo.rewards.format import SAMPLE
+from papo.rewards.second_opinion import ASKED_OF
 from schemas.config import RunConfig
 from schemas.data import ReasoningGymSource, plain_sources
 from schemas.faults import Fault, Field
@@ -29,7 +30,18 @@ def reward_faults(config: RunConfig) -> list[Fault]:
     if reward.format_weight > 0 and reward.format(SAMPLE) != 1.0:
         text = f"gives its own sample {SAMPLE!r} no reward: use end markers that are no part of it."
         found.append(Fault(("reward", "format"), text))
-    return found
+    return [*found, *_opinion_faults(config)]
+
+
+def _opinion_faults(config: RunConfig) -> list[Fault]:
+    judges = judges_of(config)
+    if config.reward.second_opinion is None or any(outcome.kind in ASKED_OF for _, outcome in judges):
+        return []
+    text = (
+        f"is given, but {judges[0][1].kind} leaves nothing to a second opinion: what it rejects is wrong. Leave it out,"
+        f" or use one of {', '.join(ASKED_OF)}."
+    )
+    return [Fault(("reward", "second_opinion"), text, tuple(place for place, _ in judges))]
 
 
 def _problem_faults(config: RunConfig) -> list[Fault]:

@@ -13,6 +13,10 @@ class Clock(Protocol):
         """Seconds on a clock that never goes back."""
         ...
 
+    def sleep(self, seconds: float) -> None:
+        """Let that much time pass; a signal's handler may end it."""
+        ...
+
 
 class WallClock:
     def now(self) -> float:
@@ -20,3 +24,6 @@ class WallClock:
 
     def elapsed(self) -> float:
         return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -9,6 +9,7 @@ from schemas.config import EvaluationConfig, RunConfig, identity_of
 from schemas.records import FrameRef, IterationState
 from tasks.bysource import accuracy_by_source
 from tasks.holding import using
+from tasks.opinions import Consider, by_rules_alone, opinion_figures, opinion_version, second_opinions
 from tasks.run import Run, shards_of
 from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
 from tasks.score import process_scores
@@ -33,6 +34,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
     (prompts,) = held_out
     frame = run.store.load(prompts)
     rows = addresses(frame, samples=settings.samples, seed=config.seed, stage=evaluate.name, iteration=0)
+    consider = second_opinions(run, config, config.held_out_outcome, stage="evaluate", iteration=iteration)
     made: list[FrameRef] = []
     for shard, part in enumerate(shards_of(len(rows), settings.shard_size)):
         work = partial(
@@ -54,15 +56,17 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
                 iteration=iteration,
                 shard=shard,
                 key_parts=_key_parts(config, settings, prompts, state),
-                make=lambda work=work: judged(using(run, state, work), frame, config),
+                make=lambda work=work: judged(using(run, state, work), frame, config, consider=consider),
             )
         )
     return made
 
 
-def judged(rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig) -> pl.DataFrame:
+def judged(
+    rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig, *, consider: Consider = by_rules_alone
+) -> pl.DataFrame:
     """Evaluation rows: what was said, whether it is right, and its process score where the run has a scorer."""
-    verdicts = outcomes(rollouts, prompts, config, outcome=config.held_out_outcome)
+    verdicts = outcomes(rollouts, prompts, config, outcome=config.held_out_outcome, consider=consider)
     if config.scorer is None:
         scores = pl.Series("process_score", [None] * rollouts.height, dtype=pl.Float64)
     else:
@@ -93,7 +97,8 @@ def evaluation_summary(run: Run, evaluations: list[FrameRef]) -> dict[str, float
     if not evaluations:
         return {}
     rows = pl.concat([run.store.load(ref) for ref in evaluations])
-    settings = run.configs(max(evaluations[0].iteration, 0)).evaluation or EvaluationConfig()
+    config = run.configs(max(evaluations[0].iteration, 0))
+    settings = config.evaluation or EvaluationConfig()
     sound = pl.col("correct") & (pl.col("process_score") >= settings.sound_threshold)
     figures = rows.select(
         pl.col("correct").mean().alias("evaluation/accuracy"),
@@ -104,6 +109,7 @@ def evaluation_summary(run: Run, evaluations: list[FrameRef]) -> dict[str, float
         (pl.col("finish_reason") == "length").mean().alias("evaluation/truncated_ratio"),
     )
     measured = figures.row(0, named=True) | accuracy_by_source(rows, prefix="evaluation/")
+    measured |= opinion_figures(config, rows, prefix="evaluation/")
     return named(measured, predicted=is_predicted(rows["judged_by"]))
 
 
@@ -135,7 +141,11 @@ def _key_parts(
         "dtype": config.engine.dtype,
         "reward": identity_of(config.reward),
         "outcome": config.identity["evaluation"].get("outcome"),
-        "versions": [config.held_out_outcome.version, config.scorer.version if config.scorer else None],
+        "versions": [
+            config.held_out_outcome.version,
+            config.scorer.version if config.scorer else None,
+            *opinion_version(config),
+        ],
         "seed": config.seed,
         **generator_key(config),
     }

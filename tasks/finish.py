@@ -12,6 +12,7 @@ from tasks.batches import credited, kept_groups
 from tasks.bysource import accuracy_by_source
 from tasks.evaluate import evaluation_summary
 from tasks.memory import peak_memory
+from tasks.opinions import opinion_figures
 from tasks.run import Run
 from tasks.sample import after_rounds
 from tasks.stage import stage
@@ -98,6 +99,7 @@ def rollout_summary(run: Run, state: IterationState, batch: Batch) -> Numbers:
     sources, outcomes = _load(run, batch.prompts).select("group_id", "source"), _load(run, batch.outcomes)
     summary |= accuracy_by_source(outcomes.join(sources, on="group_id", how="left"))
     summary |= {name: number for name, number in _batch_figures(run, state, batch).items() if number is not None}
+    summary |= opinion_figures(run.configs(state.iteration), outcomes)
     return named(summary, predicted=is_predicted(outcomes["judged_by"]))
 
 

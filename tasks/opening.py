@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine
 from papo.engines.settings import EngineSettings
+from papo.judges import Judge
 from schemas.config import RunConfig
 from schemas.records import Commit, IterationState
 from tasks.checkpoints import FOLDER as CHECKPOINTS
@@ -40,6 +41,7 @@ class Surroundings:
     """The first policy's folder, and its config and tokenizer files."""
     reporter: Reporter
     generator: Callable[[RunConfig], Generator] = lambda config: Embedded()
+    judge: Judge | None = None
 
 
 def open_run(
@@ -113,6 +115,7 @@ def _open(
         lease=lease,
         engine=around.engine(config_now.engine_settings),
         generator=around.generator(config_now),
+        judge=around.judge,
         clock=around.clock,
         reporter=around.reporter,
         configs=_Configs(run_file),

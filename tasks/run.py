@@ -9,6 +9,7 @@ import polars as pl
 
 from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine, Progress
+from papo.judges import Judge
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from schemas.records import GENESIS, Commit, FrameRef, Updated
@@ -63,6 +64,8 @@ class Run:
     """The folder that relative paths in the config are relative to."""
     generator: Generator = field(default_factory=Embedded)
     """Who samples from the policy that the engine holds."""
+    judge: Judge | None = None
+    """Who gives second opinions, where the config wants them."""
     commits: list[Commit] = field(default_factory=list[Commit])
     lineage: int = 0
     pending: list[Updated] = field(default_factory=list[Updated])

@@ -1,6 +1,6 @@
 """verify: give each rollout its outcome reward."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from papo.rewards import Answered, OutcomeReward, Verdict, judge_all, overlong_p
 from schemas.config import RewardConfig, RunConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
+from tasks.opinions import Consider, Considered, by_rules_alone, opinion_version, second_opinions
 from tasks.run import Run
 from tasks.stage import stage
 
@@ -41,11 +42,17 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
                     reward.outcome.version,
                     reward.format.version,
                     *(term.reward.version for term in reward.also),
+                    *opinion_version(config),
                 ],
                 "longest": config.sampling.max_completion_length if reward.overlong_buffer_len is not None else None,
             },
             make=lambda shard=shard: outcomes(
-                run.store.load(shard), run.store.load(prompts), config, progress=run.progress, failed=failed
+                run.store.load(shard),
+                run.store.load(prompts),
+                config,
+                progress=run.progress,
+                failed=failed,
+                consider=second_opinions(run, config, reward.outcome, stage="verify", iteration=state.iteration),
             ),
         )
         for shard in rollouts
@@ -62,38 +69,44 @@ def outcomes(
     outcome: OutcomeReward | None = None,
     progress: Callable[[int, int], None] | None = None,
     failed: Faulty | None = None,
+    consider: Consider = by_rules_alone,
 ) -> pl.DataFrame:
     """Verdicts on completions, each against its own group's reference answer.
 
     `outcome`: what judges; None: what judges in training. `failed` takes the rows on which the reward raised: their
-    reward is null and their status `error`.
+    reward is null and their status `error`. `consider`: the second opinion.
     """
     reward, outcome = config.reward, outcome or config.reward.outcome
-    keyed = rollouts.join(
-        prompts.select("group_id", "reference_answer"), on="group_id", how="left", maintain_order="left"
-    )
+    asked_for = prompts.select(pl.col("^(group_id|question|reference_answer)$"))
+    keyed = rollouts.join(asked_for, on="group_id", how="left", maintain_order="left")
     asked = [
         Answered(**row) for row in keyed.select("completion", "reference_answer", "finish_reason").iter_rows(named=True)
     ]
     length = pl.col("token_ids").list.len().alias("length")
     rows: list[dict[str, Any]] = []
-    for key, verdict in zip(
+    judged = _told(judge_all(outcome, asked), len(asked), progress)
+    for key, considered in zip(
         keyed.select("group_id", "sample_index", "completion", length).iter_rows(named=True),
-        judge_all(outcome, asked),
+        consider(judged, keyed),
         strict=True,
     ):
-        row = _outcome(key, verdict, reward, longest=config.sampling.max_completion_length)
+        row = _outcome(key, considered, reward, longest=config.sampling.max_completion_length)
         rows.append(row | {"verifier_version": outcome.version})
-        if verdict.status == "error" and failed is not None:
-            failed.append((key["group_id"], key["sample_index"], verdict.reason or ""))
-        if progress is not None:
-            progress(len(rows), len(asked))
+        if considered.verdict.status == "error" and failed is not None:
+            failed.append((key["group_id"], key["sample_index"], considered.verdict.reason or ""))
     return pl.DataFrame(rows, schema=columns_of(Outcomes))
 
 
-def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, longest: int) -> dict[str, Any]:
+def _told(verdicts: Iterable[Verdict], total: int, progress: Callable[[int, int], None] | None) -> Iterator[Verdict]:
+    for done, verdict in enumerate(verdicts, start=1):
+        if progress is not None:
+            progress(done, total)
+        yield verdict
+
+
+def _outcome(row: dict[str, Any], considered: Considered, reward: RewardConfig, *, longest: int) -> dict[str, Any]:
     completion = row["completion"]
-    verdict = replace(verdict, format=reward.format(completion))
+    verdict = replace(considered.verdict, format=reward.format(completion))
     accuracy = shape_reward(verdict, accuracy_scale=reward.accuracy_scale, accuracy_offset=reward.accuracy_offset)
     texts = [term.reward(completion) for term in reward.also]
     parts: list[float | None] = [accuracy, verdict.format, *texts]
@@ -117,8 +130,8 @@ def _outcome(row: dict[str, Any], verdict: Verdict, reward: RewardConfig, *, lon
         "extracted": verdict.extracted,
         "status": verdict.status,
         "judged_by": verdict.judged_by,
-        "llm_verdict": None,
-        "llm_reply": None,
+        "llm_verdict": considered.opinion,
+        "llm_reply": considered.reply,
     }
 
 

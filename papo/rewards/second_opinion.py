@@ -119,7 +119,7 @@ def read_reply(text: str) -> Opinion:
     said = text.rpartition("</think>")[2]
     if "<think>" in said:
         return "unclear"
-    last = said.strip().rpartition("\n")[2].strip().strip("*_`").rstrip(".")
+    last = said.strip().rpartition("\n")[2].strip().strip("*_`.")
     verdicts: dict[str, Opinion] = {EQUIVALENT: "equivalent", DIFFERENT: "different"}
     return verdicts.get(last, "unclear")
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from flows.iteration import advance
+from papo.judges import Judge
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from tasks.calling import direct
@@ -39,6 +40,9 @@ class SimClock:
 
     elapsed = now
 
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
 
 class SimLease:
     def __init__(self, token: int) -> None:
@@ -68,6 +72,7 @@ class Machine:
     base: str = "."
     began: float = 0.0
     """What the clock says when the machine is first started."""
+    judge: Judge | None = None
 
     def surroundings(self, disk: SimDisk, *, die_in: int | None = None, inexact: bool = False) -> Surroundings:
         self.starts += 1
@@ -88,6 +93,7 @@ class Machine:
             sources=sources,
             model=lambda config: ("somewhere", {"tokenizer.json": b"{}"}),
             reporter=Silent(),
+            judge=self.judge,
         )
 
     def run(

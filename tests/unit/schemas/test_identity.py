@@ -52,6 +52,7 @@ NOT_ALONE = {
     "algorithm.use_kl_in_reward",
     "algorithm.ref_update_interval",
     "reward.also",
+    "reward.second_opinion",
 }
 """Fields that no other value of fits without a change elsewhere; kinds are another section, seen below."""
 
