@@ -22,6 +22,7 @@ from papo.rewards import MathAnswer
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
 from schemas.presets import sections_of
+from schemas.rewardmodels import verifier_in
 from tasks.answerfiles import unverifiable, verify_answers
 from tasks.export import export_version
 from tasks.opening import close_run
@@ -185,7 +186,7 @@ def show_samples(run_id: str, places: Places, *, at: int | None, order: Order, c
 def export(run_id: str, places: Places, *, version: int | None, output: Path | None, adapter: bool = False) -> None:
     """Write a version of the policy as a model folder and say how to use it."""
     reporter = reporter_for()
-    run, _ = build.open_from(None, run_id=run_id, reporter=reporter, places=places)
+    run, _ = build.open_from(None, run_id=run_id, reporter=reporter, places=places, advancing=False)
     try:
         name = run.head.state.iteration if version is None else version
         usual = places.run(run_id) / "exports" / (f"{name:05d}-adapter" if adapter else f"{name:05d}")
@@ -204,7 +205,7 @@ def try_out(config: str, *, overrides: Sequence[str], places: Places) -> Iterato
 
 def verify(source: Path, output: Path, *, config: str | None, overrides: Sequence[str]) -> Iterator[str]:
     """Judge a file of completions; lines that say what came of it. Raises DataError with every fault of the file."""
-    reward = MathAnswer() if config is None else load_config(Path(config), overrides).reward.outcome
+    reward = MathAnswer() if config is None else verifier_in(load_config(Path(config), overrides), named=config)
     began = time.monotonic()
     bars = reporter_for(sys.stderr)
     try:
@@ -221,7 +222,7 @@ def verify(source: Path, output: Path, *, config: str | None, overrides: Sequenc
 
 def check_references(source: Path, column: str, *, config: str | None, overrides: Sequence[str]) -> Iterator[str]:
     """Lines that name every reference of a data file which does not verify against itself, with the reason."""
-    reward = MathAnswer() if config is None else load_config(Path(config), overrides).reward.outcome
+    reward = MathAnswer() if config is None else verifier_in(load_config(Path(config), overrides), named=config)
     count = failed = 0
     for row, reason in unverifiable(source, column, reward):
         count += 1

@@ -10,12 +10,13 @@ from typing import get_args
 from flows.reporters import reporter_for
 from papo.engines.settings import PromptFormat
 from papo.errors import ConfigError, DataError
-from papo.rewards import MathAnswer, OutcomeReward
+from papo.rewards import MathAnswer, Verifier
 from schemas.config import RunConfig
 from schemas.data import Columns, DataSource, FileSource
 from schemas.filechecks import resolve
 from schemas.loading import load_config
 from schemas.mappings import MappingName
+from schemas.rewardmodels import verifier_in
 from tasks.answerfiles import TASKS
 from tasks.datacheck import FLAGS, Checked, check_data
 from tasks.dataprepare import Format, prepare_data
@@ -52,7 +53,7 @@ class Asked:
 class _Plan:
     sources: dict[str, DataSource]
     base: Path
-    reward: OutcomeReward
+    reward: Verifier
     model: Path | None
     limit: int | None
     style: PromptFormat
@@ -150,7 +151,7 @@ def _of_config(config: RunConfig, asked: Asked) -> _Plan:
     return _Plan(
         sources=sources,
         base=base,
-        reward=config.reward.outcome,
+        reward=verifier_in(config, named=str(asked.source)),
         model=None if config.model.path is None else resolve(config.model.path, base),
         limit=config.sampling.max_prompt_length,
         style=data.prompt,

@@ -133,7 +133,10 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         return f"[{', '.join(_shown(item) for item in items)}]"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    # A cell of a table is one line.
+    return str(value).replace("\n", "\\n")
 
 
 def _role(section: type, field: str) -> str:

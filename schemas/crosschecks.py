@@ -7,6 +7,7 @@ from schemas.data import ChainsSource, MixtureSource, plain_sources
 from schemas.faults import Fault, Field, dotted
 from schemas.generators import VllmGenerator
 from schemas.rewardchecks import reward_faults
+from schemas.rewardmodels import prediction_faults, prediction_warnings
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
@@ -26,6 +27,7 @@ def cross_faults(config: RunConfig) -> list[Fault]:
         *_server_faults(config),
         *_engine_faults(config),
         *reward_faults(config),
+        *prediction_faults(config),
     ]
 
 
@@ -38,6 +40,7 @@ def warnings_of(config: RunConfig) -> list[str]:
         *_constant_warnings(config),
         *_value_warnings(config),
         *_mixture_warnings(config),
+        *prediction_warnings(config),
         *(text for place, source in chains for text in _chain_warnings(config, place, source)),
     ]
 

@@ -6,9 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from papo.rewards import RewardModel
 from schemas.config import RunConfig
 from schemas.data import FileSource, HuggingFaceSource, plain_sources
 from schemas.faults import Fault, Field
+from schemas.rewardchecks import judges_of
 from schemas.sft import FilePairs, ModelFolder, SftConfig
 
 _DATA = (".jsonl", ".parquet")
@@ -48,7 +50,11 @@ def _of_run(config: RunConfig) -> _Named:
     if model.cold_start is not None:
         files.append((("model", "cold_start"), model.cold_start))
     models = (("model", model), ("critic", config.critic), ("implicit_prm", config.implicit_prm))
-    return files, [((name, "path"), part.path) for name, part in models if part is not None and part.path is not None]
+    folders: list[tuple[Field, str]] = [
+        ((name, "path"), part.path) for name, part in models if part is not None and part.path is not None
+    ]
+    judges = [(place, judge) for place, judge in judges_of(config) if isinstance(judge, RewardModel)]
+    return files, [*folders, *(((*place, "path"), judge.path) for place, judge in judges)]
 
 
 def _of_sft(config: SftConfig) -> _Named:
@@ -107,7 +113,7 @@ def _folder_fault(field: Field, written: str, base: Path) -> Fault | None:
         lacking.append("a tokenizer (tokenizer.json)")
     if not lacking:
         return None
-    return Fault(field, f"is {written}, which lacks {', '.join(lacking)}: name the folder of a whole causal LM.")
+    return Fault(field, f"is {written}, which lacks {', '.join(lacking)}: name the folder of a whole model.")
 
 
 def _missing_shards(folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ from schemas.faults import Fault, nearest, report, shown
 from schemas.fieldchecks import check_fields
 from schemas.filechecks import file_faults, resolve
 from schemas.modelchecks import model_faults, model_warnings
+from schemas.rewardmodels import reward_model_faults
 from schemas.sft import SftConfig
 from schemas.shape import chosen, entries_of, is_section, kind_of, plain
 from schemas.yamltext import NotYaml, read_yaml
@@ -66,6 +67,7 @@ def _built(
         found += file_faults(checked.config, base) if base is not None else []
         if base is not None and isinstance(checked.config, RunConfig):
             found += model_faults(checked.config, base)
+            found += reward_model_faults(checked.config, base)
         faults += [fault for fault in found if not fault.touches(faulty)]
     if faults or checked.config is None:
         raise ConfigError(report(faults, " ".join([named, *(f"--set {text}" for text in overrides)])))

@@ -21,7 +21,7 @@ from papo.rewards import (
     KnightsKnaves,
     MathAnswer,
     MultipleChoice,
-    OutcomeReward,
+    Verifier,
     Verdict,
     ZebraGrid,
     judge_all,
@@ -30,7 +30,7 @@ from tasks.rowfaults import FaultyRow, RowFaults, Spelled, id_of, named
 from tasks.rowfiles import Row, named_rows
 
 COLUMNS = ("id", "reference_answer", "completion", "task")
-TASKS: dict[str, OutcomeReward] = {
+TASKS: dict[str, Verifier] = {
     "math": MathAnswer(),
     "math_answer": MathAnswer(),
     "answer_match": AnswerMatch(),
@@ -80,7 +80,7 @@ def check_answers(source: Path) -> int:
     return count
 
 
-def verify_answers(source: Path, output: Path, reward: OutcomeReward, *, progress: Progress) -> Figures:
+def verify_answers(source: Path, output: Path, reward: Verifier, *, progress: Progress) -> Figures:
     """Write one verdict a row to `output`, which appears when it is whole. Raises DataError before judging anything."""
     total = check_answers(source)
     if output.exists() and output.samefile(source):
@@ -110,7 +110,7 @@ def verify_answers(source: Path, output: Path, reward: OutcomeReward, *, progres
     return figures
 
 
-def unverifiable(source: Path, column: str, reward: OutcomeReward) -> Iterator[tuple[Row, str | None]]:
+def unverifiable(source: Path, column: str, reward: Verifier) -> Iterator[tuple[Row, str | None]]:
     """Each row of a data file with the reason why its reference does not verify against itself, or None if it does."""
     for row in named_rows(source, (column,), skip=0, take=None):
         value = row.values.get(column)
@@ -122,7 +122,7 @@ def unverifiable(source: Path, column: str, reward: OutcomeReward) -> Iterator[t
             yield row, self_check(reward, str(value))
 
 
-def self_check(reward: OutcomeReward, reference: str) -> str | None:
+def self_check(reward: Verifier, reference: str) -> str | None:
     """Why a reference is none; of one that is an answer as well, whether it, boxed, is judged right as a completion."""
     if isinstance(reward, ChecksReference) and not isinstance(reward, MathAnswer):
         return reward.check_reference(reference)
@@ -143,7 +143,7 @@ def _answered(source: Path) -> Iterator[Answered]:
         )
 
 
-def _versioned(verdicts: Iterator[Verdict], source: Path, reward: OutcomeReward) -> Iterator[tuple[Verdict, str]]:
+def _versioned(verdicts: Iterator[Verdict], source: Path, reward: Verifier) -> Iterator[tuple[Verdict, str]]:
     versions = {name: found.version for name, found in TASKS.items()}
     usual = reward.version
     rows = named_rows(source, COLUMNS, skip=0, take=None)
@@ -166,7 +166,7 @@ def _record(name: str | int, verdict: Verdict, version: str) -> dict[str, Any]:
     }
 
 
-def _reward_of(row: Row) -> OutcomeReward | None:
+def _reward_of(row: Row) -> Verifier | None:
     task = row.values.get("task")
     return None if task is None else TASKS[task]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from papo.rewards import OutcomeReward
+from papo.rewards import Verifier
 from papo.verifiers.pool import rest_all
 from tasks.answerfiles import Progress, self_check
 from tasks.datarows import WORDS, DataRow, grams
@@ -65,7 +65,7 @@ class Checked:
 
 def check_data(
     rows: Mapping[str, Sequence[DataRow]],
-    reward: OutcomeReward,
+    reward: Verifier,
     *,
     lengths: Mapping[tuple[str, str], int] | None = None,
     limit: int = 0,
@@ -99,7 +99,7 @@ def check_data(
     return checked
 
 
-def _alone(row: DataRow, reward: OutcomeReward) -> list[Finding]:
+def _alone(row: DataRow, reward: Verifier) -> list[Finding]:
     if row.faults:
         return [Finding(row=row, reason="faulty", detail="; ".join(row.faults))]
     reason = _unverifiable(row, reward)
@@ -115,7 +115,7 @@ def _may_be_several(row: DataRow) -> bool:
     return not is_number and any(sign in row.reference_answer for sign in _SEVERAL)
 
 
-def _unverifiable(row: DataRow, reward: OutcomeReward) -> str | None:
+def _unverifiable(row: DataRow, reward: Verifier) -> str | None:
     try:
         return self_check(reward, row.reference_answer)
     except Exception as error:  # a custom reward is anybody's code; here it is data that is checked
@@ -131,7 +131,7 @@ def _repeated(rows: Sequence[DataRow]) -> list[Finding]:
     ]
 
 
-def _same_prompts(rows: Sequence[DataRow], reward: OutcomeReward) -> list[Finding]:
+def _same_prompts(rows: Sequence[DataRow], reward: Verifier) -> list[Finding]:
     """Rows after the first of one prompt: duplicates if all references are the same, all in conflict if not."""
     groups: dict[str, list[DataRow]] = {}
     for row in rows:
@@ -154,7 +154,7 @@ def _same_prompts(rows: Sequence[DataRow], reward: OutcomeReward) -> list[Findin
     return found
 
 
-def _same_gold(first: DataRow, row: DataRow, reward: OutcomeReward) -> bool:
+def _same_gold(first: DataRow, row: DataRow, reward: Verifier) -> bool:
     if first.gold == row.gold:
         return True
     try:

@@ -16,11 +16,12 @@ from papo.rewards.math_answer import MathAnswer
 from papo.rewards.overlong import overlong_penalty
 from papo.rewards.reasoning_gym import ReasoningGym
 from papo.rewards.repetition import NgramRepetition
+from papo.rewards.reward_model import RewardModel
 from papo.rewards.second_opinion import Opinion, SecondOpinion
 from papo.rewards.verdict import JudgedBy, Verdict, VerdictStatus, shape_reward
 from papo.rewards.zebra import ZebraGrid
 
-OutcomeReward = (
+Verifier = (
     AnswerMatch
     | MathAnswer
     | MultipleChoice
@@ -31,6 +32,9 @@ OutcomeReward = (
     | ReasoningGym
     | CustomReward
 )
+"""Those that are called for one completion and its reference answer, and need nothing else."""
+OutcomeReward = Verifier | RewardModel
+"""All of them; a reward model judges many completions at once, on the engine."""
 TextReward = FormatReward | LanguageConsistency | NgramRepetition
 """Rewards of a completion's text alone."""
 
@@ -50,10 +54,12 @@ __all__ = [
     "Opinion",
     "OutcomeReward",
     "ReasoningGym",
+    "RewardModel",
     "SecondOpinion",
     "TextReward",
     "Verdict",
     "VerdictStatus",
+    "Verifier",
     "ZebraGrid",
     "judge_all",
     "overlong_penalty",

@@ -60,7 +60,7 @@ def test_with_a_verifier_for_the_held_out_rows_their_accuracy_is_verified(tmp_pa
 
 
 def test_another_judge_of_the_held_out_rows_is_another_evaluation(tmp_path: Path) -> None:
-    """BUG-007: what is judged by other rules never has the other's key."""
+    """What is judged by other rules never has the other's key."""
     keys: list[str] = []
     for name, evaluation in (("own", {"every": 2}), ("verifier", VERIFIED)):
         (tmp_path / name).mkdir()
