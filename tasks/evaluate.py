@@ -10,6 +10,7 @@ from schemas.records import FrameRef, IterationState
 from tasks.bysource import accuracy_by_source
 from tasks.holding import using
 from tasks.opinions import Consider, by_rules_alone, opinion_figures, opinion_version, second_opinions
+from tasks.rewardmodels import Ask, asking, version_of
 from tasks.run import Run, shards_of
 from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
 from tasks.score import process_scores
@@ -35,6 +36,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
     frame = run.store.load(prompts)
     rows = addresses(frame, samples=settings.samples, seed=config.seed, stage=evaluate.name, iteration=0)
     consider = second_opinions(run, config, config.held_out_outcome, stage="evaluate", iteration=iteration)
+    version = version_of(run, config.held_out_outcome)
     made: list[FrameRef] = []
     for shard, part in enumerate(shards_of(len(rows), settings.shard_size)):
         work = partial(
@@ -49,24 +51,34 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
             state=state,
             name=f"evaluation-{shard:04d}",
         )
+        ask = asking(run, state, name=f"evaluation-{shard:04d}")
         made.append(
             run.made(
                 stage=evaluate.name,
                 version=evaluate.version,
                 iteration=iteration,
                 shard=shard,
-                key_parts=_key_parts(config, settings, prompts, state),
-                make=lambda work=work: judged(using(run, state, work), frame, config, consider=consider),
+                key_parts=_key_parts(config, settings, prompts, state, version),
+                make=lambda work=work, ask=ask: judged(
+                    using(run, state, work), frame, config, version=version, ask=ask, consider=consider
+                ),
             )
         )
     return made
 
 
 def judged(
-    rollouts: pl.DataFrame, prompts: pl.DataFrame, config: RunConfig, *, consider: Consider = by_rules_alone
+    rollouts: pl.DataFrame,
+    prompts: pl.DataFrame,
+    config: RunConfig,
+    *,
+    version: str | None = None,
+    ask: Ask | None = None,
+    consider: Consider = by_rules_alone,
 ) -> pl.DataFrame:
     """Evaluation rows: what was said, whether it is right, and its process score where the run has a scorer."""
-    verdicts = outcomes(rollouts, prompts, config, outcome=config.held_out_outcome, consider=consider)
+    outcome = config.held_out_outcome
+    verdicts = outcomes(rollouts, prompts, config, outcome=outcome, version=version, ask=ask, consider=consider)
     if config.scorer is None:
         scores = pl.Series("process_score", [None] * rollouts.height, dtype=pl.Float64)
     else:
@@ -128,7 +140,7 @@ def evaluation_due(run: Run, version: int) -> bool:
 
 
 def _key_parts(
-    config: RunConfig, settings: EvaluationConfig, prompts: FrameRef, state: IterationState
+    config: RunConfig, settings: EvaluationConfig, prompts: FrameRef, state: IterationState, version: str
 ) -> dict[str, object]:
     return {
         "prompts": prompts.sha256,
@@ -141,11 +153,7 @@ def _key_parts(
         "dtype": config.engine.dtype,
         "reward": identity_of(config.reward),
         "outcome": config.identity["evaluation"].get("outcome"),
-        "versions": [
-            config.held_out_outcome.version,
-            config.scorer.version if config.scorer else None,
-            *opinion_version(config),
-        ],
+        "versions": [version, config.scorer.version if config.scorer else None, *opinion_version(config)],
         "seed": config.seed,
         **generator_key(config),
     }

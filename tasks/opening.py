@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine
@@ -17,6 +18,7 @@ from tasks.genesis import keep_model
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
+from tasks.modelfiles import files_sha256
 from tasks.publish import ensure_folder, sweep
 from tasks.run import SCRATCH, RawData, Reporter, Run
 from tasks.runfile import RunFile, check_sources, create_run_file, epoch, read_run_file, with_config, write_run_file
@@ -42,6 +44,8 @@ class Surroundings:
     reporter: Reporter
     generator: Callable[[RunConfig], Generator] = lambda config: Embedded()
     judge: Judge | None = None
+    hashed: Callable[[str], str] = files_sha256
+    """What a model folder's files hash to."""
 
 
 def open_run(
@@ -116,6 +120,7 @@ def _open(
         engine=around.engine(config_now.engine_settings),
         generator=around.generator(config_now),
         judge=around.judge,
+        hashed=cache(around.hashed),
         clock=around.clock,
         reporter=around.reporter,
         configs=_Configs(run_file),

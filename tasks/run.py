@@ -18,6 +18,7 @@ from tasks.disk import Disk
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
+from tasks.modelfiles import files_sha256
 from tasks.store import RunStore
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ class Run:
     """Who samples from the policy that the engine holds."""
     judge: Judge | None = None
     """Who gives second opinions, where the config wants them."""
+    hashed: Callable[[str], str] = files_sha256
+    """What the files of a reward model's folder hash to."""
     commits: list[Commit] = field(default_factory=list[Commit])
     lineage: int = 0
     pending: list[Updated] = field(default_factory=list[Updated])

@@ -7,11 +7,12 @@ from typing import Any
 import polars as pl
 
 from papo.errors import RewardFailed
-from papo.rewards import Answered, OutcomeReward, Verdict, judge_all, overlong_penalty, shape_reward
+from papo.rewards import Answered, OutcomeReward, RewardModel, Verdict, judge_all, overlong_penalty, shape_reward
 from schemas.config import RewardConfig, RunConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.opinions import Consider, Considered, by_rules_alone, opinion_version, second_opinions
+from tasks.rewardmodels import Ask, asking, numerics, version_of
 from tasks.run import Run
 from tasks.stage import stage
 
@@ -27,6 +28,7 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
     """Outcomes: one shard for each shard of rollouts. Raises RewardFailed if the reward fails on too many."""
     config = run.configs(state.iteration)
     reward = config.reward
+    version = version_of(run, reward.outcome)
     failed: Faulty = []
     made = [
         run.made(
@@ -39,19 +41,22 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
                 "rollouts": shard.sha256,
                 "reward": identity_of(reward),
                 "versions": [
-                    reward.outcome.version,
+                    version,
                     reward.format.version,
                     *(term.reward.version for term in reward.also),
                     *opinion_version(config),
                 ],
                 "longest": config.sampling.max_completion_length if reward.overlong_buffer_len is not None else None,
+                **numerics(config, reward.outcome),
             },
             make=lambda shard=shard: outcomes(
                 run.store.load(shard),
                 run.store.load(prompts),
                 config,
+                version=version,
                 progress=run.progress,
                 failed=failed,
+                ask=asking(run, state, name=f"outcomes-{shard.shard:04d}"),
                 consider=second_opinions(run, config, reward.outcome, stage="verify", iteration=state.iteration),
             ),
         )
@@ -67,34 +72,43 @@ def outcomes(
     config: RunConfig,
     *,
     outcome: OutcomeReward | None = None,
+    version: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     failed: Faulty | None = None,
+    ask: Ask | None = None,
     consider: Consider = by_rules_alone,
 ) -> pl.DataFrame:
     """Verdicts on completions, each against its own group's reference answer.
 
-    `outcome`: what judges; None: what judges in training. `failed` takes the rows on which the reward raised: their
-    reward is null and their status `error`. `consider`: the second opinion.
+    `outcome`: what judges; None: what judges in training. `version`: what is said of it in each row; None: its own.
+    `failed` takes the rows on which the reward raised: their reward is null and their status `error`. `ask`: how a
+    reward model is asked. `consider`: the second opinion.
     """
     reward, outcome = config.reward, outcome or config.reward.outcome
     asked_for = prompts.select(pl.col("^(group_id|question|reference_answer)$"))
     keyed = rollouts.join(asked_for, on="group_id", how="left", maintain_order="left")
-    asked = [
-        Answered(**row) for row in keyed.select("completion", "reference_answer", "finish_reason").iter_rows(named=True)
-    ]
     length = pl.col("token_ids").list.len().alias("length")
     rows: list[dict[str, Any]] = []
-    judged = _told(judge_all(outcome, asked), len(asked), progress)
+    judged = _told(_verdicts(outcome, keyed, ask), keyed.height, progress)
     for key, considered in zip(
         keyed.select("group_id", "sample_index", "completion", length).iter_rows(named=True),
         consider(judged, keyed),
         strict=True,
     ):
         row = _outcome(key, considered, reward, longest=config.sampling.max_completion_length)
-        rows.append(row | {"verifier_version": outcome.version})
+        rows.append(row | {"verifier_version": version or outcome.version})
         if considered.verdict.status == "error" and failed is not None:
             failed.append((key["group_id"], key["sample_index"], considered.verdict.reason or ""))
     return pl.DataFrame(rows, schema=columns_of(Outcomes))
+
+
+def _verdicts(outcome: OutcomeReward, rows: pl.DataFrame, ask: Ask | None) -> Iterator[Verdict]:
+    if isinstance(outcome, RewardModel):
+        if ask is None:
+            raise ValueError("a reward model judges on an engine: say how it is asked.")
+        return ask(outcome, rows)
+    told = rows.select("completion", "reference_answer", "finish_reason").iter_rows(named=True)
+    return judge_all(outcome, [Answered(**row) for row in told])
 
 
 def _told(verdicts: Iterable[Verdict], total: int, progress: Callable[[int, int], None] | None) -> Iterator[Verdict]:

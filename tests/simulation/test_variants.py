@@ -44,6 +44,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "algorithm": {"advantage": PAPO, **KL},
         "sampling": {"filter_groups": {"max_num_gen_batches": 3}},
     },
+    "reward model": {
+        "algorithm": {"advantage": PAPO, "ppo_epochs": 2},
+        "reward": {"outcome": {"kind": "reward_model", "path": "somewhere"}},
+    },
+    "reward model and verifier": {
+        "algorithm": {"advantage": PAPO, **KL},
+        "reward": {"outcome": {"kind": "reward_model", "path": "somewhere"}},
+        "evaluation": {"every": 2, "outcome": {"kind": "answer_match"}},
+    },
     "accuracy filter": {
         "algorithm": {"advantage": {"kind": "prime"}},
         "sampling": {"filter_accuracy": {"oversample_factor": 2}, "filter_groups": {"metric": "acc"}},

@@ -94,6 +94,7 @@ class Machine:
             model=lambda config: ("somewhere", {"tokenizer.json": b"{}"}),
             reporter=Silent(),
             judge=self.judge,
+            hashed=lambda folder: sha256_of("a reward model's files"),
         )
 
     def run(
