@@ -1,5 +1,6 @@
 """Unit tests of programs in the shapes of the public data sets, read into one of three kinds; a program's text."""
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,13 @@ from typing import Any, TypeVar
 from papo.sandbox.transfer import is_a
 
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-_TAGS = {"python": ("python", "py", "python3"), "c": ("c",), "cpp": ("cpp", "c++", "cc", "cxx")}
+_TAGS = {
+    "python": ("python", "py", "python3"),
+    "c": ("c",),
+    "cpp": ("cpp", "c++", "cc", "cxx"),
+    "coq": ("coq", "rocq", "gallina"),
+    "lean4": ("lean", "lean4"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,26 +65,26 @@ def read_tests(reference_answer: str) -> Suite:
         found = json.loads(reference_answer)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the tests are no JSON ({error})") from None
-    if is_a(found, list):
-        return _from_records(found, None)
-    if not is_a(found, dict):
+    if not is_a(found, dict, list):
         raise ValueError(f"the tests are a {type(found).__name__}: give an object or a list")
     try:
-        return _from_object(found)
-    except (KeyError, TypeError, AttributeError) as error:
+        return _from_records(found, None) if is_a(found, list) else _from_object(found)
+    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"the tests cannot be read ({type(error).__name__}: {error})") from None
 
 
 def _from_object(found: Mapping[str, Any]) -> Suite:
     if "entry_point" in found:
-        test = f"{found['test']}\ncheck({found['entry_point']})\n"
-        prompt = found.get("prompt", "")
-        return _some(Asserts(prompt=prompt, setup=(prompt,), tests=(test,), entry_point=found["entry_point"]), 1)
+        name, prompt = found["entry_point"], found.get("prompt", "")
+        if not (is_a(name, str) and name.isidentifier()):
+            raise ValueError(f"entry_point is {name!r:.80}: give the name of a function")
+        test = f"{found['test']}\ncheck({name})\n"
+        return _asserts(Asserts(prompt=prompt, setup=(prompt,), tests=(test,), entry_point=name))
     tests = found.get("test_list", found.get("tests"))
     if is_a(tests, list) and all(is_a(test, str) for test in tests):
         setup = found.get("test_setup_code") or found.get("test_setup") or ""
         lines = (*found.get("test_imports", ()), setup)
-        return _some(Asserts(prompt="", setup=lines, tests=tuple(tests), entry_point=None), len(tests))
+        return _asserts(Asserts(prompt="", setup=lines, tests=tuple(tests), entry_point=None))
     if is_a(tests, list):
         return _from_records(tests, found.get("fn_name"))
     for name in ("official_tests", "input_output", "test_cases"):
@@ -107,7 +114,20 @@ def _streams(pairs: Sequence[tuple[Any, Any]]) -> Streams:
     return _some(Streams(pairs=tuple((_text(given), _text(expected)) for given, expected in pairs)), len(pairs))
 
 
-def _calls(name: str, pairs: Sequence[tuple[Any, Any]]) -> Calls:
+def _asserts(suite: Asserts) -> Asserts:
+    if not all(is_a(text, str) for text in suite.setup):
+        raise ValueError("prompt, test_setup_code or test_imports are not text")
+    for test in suite.tests:
+        try:
+            ast.parse(test)
+        except (SyntaxError, RecursionError, MemoryError) as error:
+            raise ValueError(f"a test is no Python ({error})") from None
+    return _some(suite, len(suite.tests))
+
+
+def _calls(name: Any, pairs: Sequence[tuple[Any, Any]]) -> Calls:
+    if not is_a(name, str):
+        raise ValueError(f"fn_name is {name!r:.80}: give the name of a function")
     return _some(Calls(name=name, calls=tuple(_call(given, expected) for given, expected in pairs)), len(pairs))
 
 

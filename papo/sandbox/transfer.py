@@ -62,7 +62,7 @@ def decode(form: Any, hold: Callable[[int], Any] | None = None) -> Any:
     letter = next(iter(form))
     try:
         return _decoded(letter, form[letter], hold)
-    except (TypeError, ValueError, IndexError, OverflowError) as error:
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
         raise Untransferable(f"{error}") from error
 
 
