@@ -57,7 +57,7 @@ def open_from(
     path = Path(config)
     loaded = load_config(path, overrides)
     name = run_id or path.stem
-    return _open(name, loaded, base=path.parent, amend=False, reporter=reporter, places=places, advancing=advancing)
+    return open_config(name, loaded, base=path.parent, reporter=reporter, places=places, advancing=advancing)
 
 
 def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter, places: Places = Places()) -> Path:
@@ -82,7 +82,7 @@ def _reopen(
     config = run_file.latest
     if overrides:
         config = overridden(config, overrides, named=f"run {run_id}")
-    return _open(
+    return open_config(
         run_file.run_id,
         config,
         base=Path(run_file.base),
@@ -93,9 +93,17 @@ def _reopen(
     )
 
 
-def _open(
-    run_id: str, config: RunConfig, *, base: Path, amend: bool, reporter: Reporter, places: Places, advancing: bool
+def open_config(
+    run_id: str,
+    config: RunConfig,
+    *,
+    base: Path,
+    amend: bool = False,
+    reporter: Reporter,
+    places: Places,
+    advancing: bool = True,
 ) -> tuple[Run, IterationState | None]:
+    """Open the run with that id under a config whose relative paths start from `base`."""
     folder = places.run(run_id)
     # For its errors: they come before anything is created.
     generator_in(folder, config)

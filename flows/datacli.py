@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from flows import datacheck
+from flows import datacheck, rating
+from flows.build import Places
+from flows.reporters import reporter_for
 from flows.saying import failures, out
 
 data = typer.Typer(no_args_is_help=True, help="Data before a run: what is wrong with it, and clean files of it.")
@@ -60,6 +62,38 @@ def check(  # noqa: PLR0913, PLR0917  # a command has its options
             out.print(line, markup=False, soft_wrap=True)
         if found.removed:
             raise typer.Exit(4)
+
+
+@data.command()
+def rate(
+    config: Annotated[str, typer.Argument(help="A run config (YAML): its data, first policy, sampling and reward.")],
+    output: Annotated[Path, typer.Option("--output", help="JSONL for --pass-rates of papo data prepare.")],
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Tries a row.")] = 8,
+    set_: Set = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")] = Path("runs"),
+    models: Annotated[Path, typer.Option("--models", help="Folder that holds models made by papo.")] = Path("models"),
+) -> None:
+    """How often the first policy solves each training row. Interrupted, it goes on by the same command."""
+    with failures():
+        places, reporter = Places(runs=runs, models=models), reporter_for()
+        lines = rating.rate(
+            config, overrides=set_ or [], samples=samples, output=output, reporter=reporter, places=places
+        )
+        for line in lines:
+            out.print(line, markup=False, soft_wrap=True)
+
+
+@data.command()
+def visits(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    min_visits: Annotated[int, typer.Option("--min-visits", min=1, help="Rows visited so often or more.")] = 3,
+    output: Annotated[Path | None, typer.Option("--output", help="All rows with their rates, as JSONL.")] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")] = Path("runs"),
+) -> None:
+    """Which rows a run has never solved, or always: too hard, too easy, or with a wrong reference."""
+    with failures():
+        for line in rating.visits(Places(runs=runs).run(run), min_visits=min_visits, output=output):
+            out.print(line, markup=False, soft_wrap=True)
 
 
 @data.command()

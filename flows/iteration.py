@@ -33,14 +33,20 @@ class Call(Protocol):
 
 
 def genesis(run: Run, call: Call) -> IterationState:
-    """Prepare the data, open the first policy, measure it, and commit that as what everything follows from."""
+    """What everything follows from: `first_policy`, kept."""
+    state = first_policy(run, call)
+    call(checkpoint, GENESIS, state=state)
+    return state
+
+
+def first_policy(run: Run, call: Call) -> IterationState:
+    """Prepare the data, open the first policy, measure it, and commit that."""
     at = GENESIS
     prepared = call(prepare, at)
     prompts = call(held_out, at, prepared=prepared)
     state = call(first_state, at)
     evaluations = call(evaluate, at, state=state, held_out=prompts)
     call(finish, at, after=state, made=[*prepared, *prompts], evaluations=evaluations)
-    call(checkpoint, at, state=state)
     return state
 
 

@@ -17,12 +17,12 @@ from papo.rewards import (
     Answered,
     AnswerMatch,
     Countdown,
-    CustomReward,
     KnightsKnaves,
     MathAnswer,
     MultipleChoice,
-    Verifier,
+    ReasoningGym,
     Verdict,
+    Verifier,
     ZebraGrid,
     judge_all,
 )
@@ -38,7 +38,10 @@ TASKS: dict[str, Verifier] = {
     "countdown": Countdown(),
     "knights_knaves": KnightsKnaves(),
     "zebra_grid": ZebraGrid(),
+    "reasoning_gym": ReasoningGym(),
 }
+SPELLINGS = ("\\boxed{{{}}}", "<answer>{}</answer>", "#### {}", "{}")
+"""An answer as completions have it; the last for rewards that look at the whole text."""
 _WAY_OUT = (
     "Repair these rows: id, reference_answer and completion are what each needs; task is math where it is left out."
 )
@@ -123,15 +126,24 @@ def unverifiable(source: Path, column: str, reward: Verifier) -> Iterator[tuple[
 
 
 def self_check(reward: Verifier, reference: str) -> str | None:
-    """Why a reference is none; of one that is an answer as well, whether it, boxed, is judged right as a completion."""
+    """Why a reference is none; of one that is an answer as well, whether it is judged right as a completion."""
     if isinstance(reward, ChecksReference) and not isinstance(reward, MathAnswer):
         return reward.check_reference(reference)
-    # Where a custom reward looks for its answer is not known here.
-    spellings = [f"\\boxed{{{reference}}}", *([reference] if isinstance(reward, CustomReward) else [])]
-    verdicts = [reward(text, reference_answer=reference, finish_reason="stop") for text in spellings]
+    verdicts = list(spelled_out(reward, reference, reference))
     if any(verdict.correct for verdict in verdicts):
         return None
-    return verdicts[0].reason or "is not equal to itself"
+    told = next((verdict for verdict in verdicts if verdict.status != "no_answer"), verdicts[0])
+    return told.reason or "is not equal to itself"
+
+
+def spelled_out(reward: Verifier, answer: str, reference: str) -> Iterator[Verdict]:
+    """Verdicts on an answer in each place where rewards look for one, until one is right: which of them the reward at
+    hand looks at is its own setting."""
+    for form in SPELLINGS:
+        verdict = reward(form.format(answer), reference_answer=reference, finish_reason="stop")
+        yield verdict
+        if verdict.correct:
+            return
 
 
 def _answered(source: Path) -> Iterator[Answered]:

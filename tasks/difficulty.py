@@ -1,7 +1,7 @@
 """Tiers of difficulty by the policy's own pass rate, and the set that has equally many rows of each.
 
 A row that was never solved teaches nothing and is removed; the tiers are those of PAPO's stratified set of NuminaMath
-(five, over eight tries). The rates are read from a file: making them is no part of this.
+(five, over eight tries). The rates are read from a file: `papo data rate` makes one, and so may others.
 """
 
 import hashlib

@@ -8,19 +8,18 @@ import pytest
 import yaml
 
 from schemas.config import RunConfig
-from schemas.data import FileSource, HuggingFaceSource, MixtureSource
+from schemas.data import FileSource, HuggingFaceSource, MixtureSource, ReasoningGymSource
 from schemas.fieldchecks import check_fields
 from schemas.loading import cross_faults
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+KINDS = (HuggingFaceSource, ReasoningGymSource, FileSource, MixtureSource)
 BASE: dict[str, Any] = {"model": {"path": "somewhere"}, "reward": {"outcome": {"kind": "answer_match"}}}
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"), list(zip(BLOCKS, (HuggingFaceSource, FileSource, MixtureSource), strict=True))
-)
+@pytest.mark.parametrize(("text", "kind"), list(zip(BLOCKS, KINDS, strict=True)))
 def test_a_block_is_a_valid_data_section(text: str, kind: type) -> None:
     checked = check_fields({**BASE, **yaml.safe_load(text)}, RunConfig)
 

@@ -14,6 +14,7 @@ from schemas.data import ChainsSource, FileSource
 from schemas.loading import load_config, overridden, warnings_of
 from schemas.sft import SftConfig
 
+SOURCES = ("file", "chains", "reasoning_gym", "huggingface", "mixture")
 CHAINS = {"kind": "chains", "count": 50}
 HELD_OUT = {"kind": "chains", "count": 20, "split": "heldout"}
 CONFIG: dict[str, Any] = {
@@ -127,14 +128,14 @@ def test_nothing_about_a_faulty_field_is_derived_from_its_stand_in(tmp_path: Pat
         ({"data": {"train": {"kind": "chains", "cuont": 3}}}, "data.train.cuont is no field (its value is 3): did you"),
         (
             {"data": {"train": {"kind": "json"}}},
-            'data.train.kind is "json", which is unknown: use one of file, chains, reasoning_gym, huggingface, mixture.',
+            f'data.train.kind is "json", which is unknown: use one of {", ".join(SOURCES)}.',
         ),
         (
             {"data": {"train": {}}},
-            "data.train.kind is missing: it says what this section is, one of file, chains, reasoning_gym, huggingface, mixture.",
+            f"data.train.kind is missing: it says what this section is, one of {', '.join(SOURCES)}.",
         ),
         ({"data": {"train": {"kind": "file"}}}, "data.train.path is missing"),
-        ({"data": {}}, "data.train is missing: give it a section with kind: file or chains or reasoning_gym or huggingface or mixture."),
+        ({"data": {}}, f"data.train is missing: give it a section with kind: {' or '.join(SOURCES)}."),
         ({"reward": {}}, "reward.outcome is missing: give it a section with kind: answer_match or "),
         (
             {"algorithm": {"advantage": {"lambda_process": -1}}},

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from papo.engines.settings import PromptFormat
 from papo.errors import DataError
-from papo.rewards import AnswerMatch, CustomReward, OutcomeReward
+from papo.rewards import AnswerMatch, CustomReward, MathAnswer, OutcomeReward
 from schemas.data import Columns, FileSource, MixtureSource
 from tasks.datacheck import Checked, check_data
 from tasks.dataprepare import COLUMNS, prepare_data
@@ -392,3 +392,13 @@ def test_options_that_cannot_be_are_told(tmp_path: Path, arguments: tuple[str, .
     code, said = run("check", path, *arguments)
     assert code == 2
     assert told in said
+
+
+def test_references_verify_wherever_the_reward_looks_for_answers(tmp_path: Path) -> None:
+    """A reward that reads one place alone called every reference of a clean file unverifiable."""
+    settings = (AnswerMatch(extract=("boxed",)), AnswerMatch(extract=("answer_tag",)))
+    for reward in settings:
+        rows = [*CLEAN, {"prompt": CLEAN[0]["prompt"], "answer": "2.0"}]
+        found = checked(tmp_path, rows, reward=reward)
+        assert named(found) == [("line 4", "duplicate")]
+    assert named(checked(tmp_path, CLEAN, reward=MathAnswer(extract=("hashes",)))) == []
