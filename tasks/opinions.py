@@ -22,7 +22,7 @@ from tasks.run import Run
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between two looks at a judge that is away: doubled each time."""
 MOST_TRIES = 3
-"""Times that one question may fail although the judge answers others: then there is no opinion on it."""
+"""Times that a question, asked alone, may fail while the judge answers a sample: then there is no opinion on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,25 +137,27 @@ class _Desk:
         return judge.ask_all(asks, self._run.progress)
 
     def _completed(self, asks: Sequence[Ask], replies: list[Reply]) -> list[Reply]:
-        """The replies, waiting as often as the judge goes away. A question that fails again and again while the judge
-        answers others is left without an opinion."""
-        clock, tries = self._run.clock, [0] * len(asks)
+        """The replies, waiting as often as the judge goes away. What fails together is asked in ever smaller parts, and
+        a question that fails alone again and again is left without an opinion: nobody may stop a run by an answer."""
+        clock, tries, stalled = self._run.clock, [0] * len(asks), 0
         away_since = clock.elapsed()
         while pending := [row for row, reply in enumerate(replies) if _away(reply) and tries[row] < MOST_TRIES]:
-            self._wait(away_since, [_failure(replies[row]) for row in pending])
-            for row, reply in zip(pending, self._asked([asks[row] for row in pending]), strict=True):
+            self._wait(away_since, [_failure(replies[row]) for row in pending], first=FIRST_WAIT * 2.0**stalled)
+            part = pending[: max(1, len(pending) >> stalled)]
+            stalled += 1
+            for row, reply in zip(part, self._asked([asks[row] for row in part]), strict=True):
                 replies[row] = reply
-                tries[row] += reply.failure is not None and reply.failure.cause == "endpoint"
-                if reply.text is not None:
-                    away_since = clock.elapsed()
+                tries[row] += len(part) == 1
+                if not _away(reply):
+                    away_since, stalled = clock.elapsed(), 0
         return replies
 
-    def _wait(self, away_since: float, failures: Sequence[Failure]) -> None:
+    def _wait(self, away_since: float, failures: Sequence[Failure], *, first: float) -> None:
         """Until the judge answers a sample. Raises JudgeAway at the limit."""
         run, judge, limit = self._run, self._run.judge, self._settings.pause_seconds
         reason = next((failure.reason for failure in failures if failure.cause == "endpoint"), failures[0].reason)
         run.journal.event("judge_away", **self._where, rows=len(failures), reason=reason)
-        pause, sample = FIRST_WAIT, self._settings.opinion.sample(same=True)
+        pause, sample = min(first, LONGEST_WAIT), self._settings.opinion.sample(same=True)
         while judge is not None:
             waited = run.clock.elapsed() - away_since
             if waited >= limit:

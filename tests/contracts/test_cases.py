@@ -16,9 +16,9 @@ CASES = {
     "data_schema": (129, 130, 132, 134, 135),
     "reward_math": (52, 56, 57, 58, 59, 61, 138),
     "reward_format_hack": (63, 64),
-    "reward_runtime": (66, 67, 68, 69),
+    "reward_runtime": (66, 67, 68, 69, 71),
 }
-"""Left to later parts: 15, 16, 43, 70, 71, 101, 133."""
+"""Left to later parts: 15, 16, 43, 70, 101, 133."""
 NAMED = re.compile(r"(?i)bug[-_](\d{3}(?:(?:_and|, BUG|_|-)*[-_ ]?\d{3})*)")
 
 
