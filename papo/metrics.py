@@ -202,6 +202,8 @@ class BatchFigures:
     """Groups of all rounds."""
     groups_kept: int | None
     """Those that are trained on; the iteration's other figures are theirs."""
+    lost: int | None
+    """Rollouts that the generator never answered and that were dropped; None without one."""
     drawn_accuracy: float | None
     """Share of right rows among all that were drawn: the policy's own, before the filter."""
     reference_kl: float | None

@@ -111,12 +111,18 @@ def _batch_figures(run: Run, state: IterationState, batch: Batch) -> Numbers:
         gen_rounds=len(batch.prompts) if filtered else None,
         groups_drawn=outcomes["group_id"].n_unique() if filtered else None,
         groups_kept=len(kept_groups(run, state, batch)) if filtered else None,
+        lost=_lost(run, state, batch) or None,
         drawn_accuracy=right if filtered else None,
         reference_kl=_reference_kl(run, batch),
         reference_full_kl=_mean_of(run, batch, "full_kl"),
         kl_coef=None,
     )
     return dict(asdict(figures))
+
+
+def _lost(run: Run, state: IterationState, batch: Batch) -> int:
+    asked = sum(ref.rows for ref in batch.prompts) * run.configs(state.iteration).sampling.num_generations
+    return asked - sum(ref.rows for ref in batch.rollouts)
 
 
 def _reference_kl(run: Run, batch: Batch) -> float | None:

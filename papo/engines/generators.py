@@ -46,8 +46,8 @@ class Generator(Protocol):
         ...
 
     def generate(self, engine: Engine, request: Generate, progress: Progress | None = None) -> tuple[str, ...]:
-        """Sample the shard and write its rollouts to `request.output`. Returns what went wrong on the way and was made
-        good (a server that was dropped), a sentence each."""
+        """Sample the shard and write its rollouts to `request.output`. Returns what went wrong on the way and was lived
+        with (a server that was dropped, a row that was lost), a sentence each."""
         ...
 
     def rest(self) -> None:

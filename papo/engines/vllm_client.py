@@ -23,6 +23,10 @@ class ServerFailed(Exception):
     """A server is gone, hangs or broke: what it was asked can be asked of another."""
 
 
+class ServerSilent(ServerFailed):
+    """No answer within the time of a request: the server may be well and the request to blame."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One completion of one prompt."""
@@ -136,6 +140,8 @@ class VllmLink:
         limit = httpx.USE_CLIENT_DEFAULT if timeout is None else timeout
         try:
             response = self._http.request(verb, path, json=body, params=params, timeout=limit)
+        except httpx.ReadTimeout as error:
+            raise ServerSilent(f"{self.url}{path} did not answer in time") from error
         except (httpx.HTTPError, RuntimeError) as error:
             # RuntimeError: the client was closed under a request that was under way.
             raise ServerFailed(f"{self.url}{path}: {type(error).__name__} {error}".rstrip()) from error

@@ -14,7 +14,7 @@ from papo.engines.protocol import Engine, Progress
 from papo.engines.requests import Decode, Generate
 from papo.engines.vllm_client import Ask, ServerFailed, VllmLink
 from papo.engines.vllm_install import read_stamp
-from papo.engines.vllm_pool import Pool
+from papo.engines.vllm_pool import TRIES, Pool
 from papo.engines.vllm_probe import Probe, check_fingerprint
 from papo.engines.vllm_server import ManagedServer, ServerSettings
 from papo.engines.weight_transport import DiskTransport, Export
@@ -114,7 +114,16 @@ class VllmGenerator:
                 progress(done * length, len(asks) * length)
 
         with self._with_logs():
-            sampled = self._pool.sample(asks, tell)
+            found = self._pool.sample(asks, tell)
+        sampled = [row for row in found if row is not None]
+        notes += [
+            f"{ask.name} was asked for {TRIES} times and not answered within {self.settings.request_seconds:g} s: it is"
+            " lost"
+            for ask, row in zip(asks, found, strict=True)
+            if row is None
+        ]
+        answered = tuple(address for address, row in zip(request.rows, found, strict=True) if row is not None)
+        request = replace(request, rows=answered)
         path = self._scratch / "sampled.parquet"
         columns = {
             "token_ids": pl.Series([row.token_ids for row in sampled], dtype=pl.List(pl.Int32)),

@@ -1,4 +1,8 @@
-"""Many servers as one: the least loaded is asked, one that fails is dropped and what it was asked goes to another."""
+"""Many servers as one: the least loaded is asked, one that fails is dropped and what it was asked goes to another.
+
+A request that a living server does not answer in time is asked once more; after that it is lost, and the others are not
+kept waiting for it (BUG-070).
+"""
 
 import threading
 from collections import deque
@@ -6,10 +10,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from papo.engines.vllm_client import Ask, Sampled, ServerFailed, VllmLink
+from papo.engines.vllm_client import Ask, Sampled, ServerFailed, ServerSilent, VllmLink
 from papo.errors import GeneratorDied
 
 A = TypeVar("A")
+TRIES = 2
+"""How often a request is asked of living servers."""
+MOST_LOST = 0.05
+"""Share of a shard that may be lost (one row always may); beyond it the servers are to blame."""
 WAKE_SECONDS = 0.2
 """How often the waiting thread looks up, so that Ctrl-C is heard."""
 
@@ -52,8 +60,11 @@ class Pool:
             reasons = "; ".join(self.dropped.values()) or "none was started"
             raise GeneratorDied(f"no vLLM server is left ({reasons}).")
 
-    def sample(self, asks: Sequence[Ask], progress: Callable[[int], None] | None = None) -> list[Sampled]:
-        """The completions, in the order of `asks`. `progress` is told how many are there."""
+    def sample(self, asks: Sequence[Ask], progress: Callable[[int], None] | None = None) -> list[Sampled | None]:
+        """The completions, in the order of `asks`; None for one that is lost. `progress` is told how many are there.
+
+        Raises GeneratorDied if no server is left, or too many are lost.
+        """
         self.check()
         round_ = _Round(self, asks, self._concurrency)
         threads = min(len(asks), self._concurrency * len(self.links))
@@ -72,6 +83,7 @@ class Pool:
         for future in futures:
             future.result()
         self.check()
+        round_.check()
         return round_.results
 
 
@@ -84,15 +96,27 @@ class _Round:
         self._asks = asks
         self._concurrency = concurrency
         self._waiting = deque(range(len(asks)))
-        self._found: dict[int, Sampled] = {}
+        self._found: dict[int, Sampled | None] = {}
+        self._silent = [0] * len(asks)
+        self._may_lose = max(1, int(MOST_LOST * len(asks)))
+        self.lost = 0
         self._load = {link.url: 0 for link in pool.links}
         self._asked = dict(self._load)
         self._changed = threading.Condition()
         self._stopped = False
 
     @property
-    def results(self) -> list[Sampled]:
+    def results(self) -> list[Sampled | None]:
         return [self._found[index] for index in range(len(self._asks))]
+
+    def check(self) -> None:
+        """Raises GeneratorDied if more is lost than may be."""
+        if self._is_failing:
+            raise GeneratorDied(
+                f"{self.lost} of {len(self._asks)} requests were asked {TRIES} times without an answer in time, by"
+                f" servers that say they are well ({', '.join(link.url for link in self._pool.links)}): raise"
+                " generator.request_seconds if completions take that long."
+            )
 
     def wait(self, seconds: float) -> bool:
         """Whether there is still something to wait for, after `seconds` at most."""
@@ -113,6 +137,11 @@ class _Round:
             index, link = taken
             try:
                 found = link.sample(self._asks[index])
+            except ServerSilent as failure:
+                if link.is_up():
+                    self._again(index, link)
+                else:
+                    self._back(index, link, failure)
             except ServerFailed as failure:
                 self._back(index, link, failure)
             except BaseException:
@@ -123,7 +152,12 @@ class _Round:
 
     @property
     def _over(self) -> bool:
-        return self._stopped or self.done == len(self._asks) or not self._pool.links
+        done = self.done == len(self._asks)
+        return self._stopped or done or self._is_failing or not self._pool.links
+
+    @property
+    def _is_failing(self) -> bool:
+        return self.lost > self._may_lose or self.lost == len(self._asks) > 0
 
     def _take(self) -> tuple[int, VllmLink] | None:
         """The next ask and the least loaded server; waits while others may still give an ask back."""
@@ -138,11 +172,23 @@ class _Round:
                 self._changed.wait()
             return None
 
-    def _keep(self, index: int, link: VllmLink, found: Sampled) -> None:
+    def _keep(self, index: int, link: VllmLink, found: Sampled | None) -> None:
         with self._changed:
             self._load[link.url] -= 1
             self._found[index] = found
             self.done += 1
+            self._changed.notify_all()
+
+    def _again(self, index: int, link: VllmLink) -> None:
+        """A living server was silent: ask once more, behind the others, or give the request up."""
+        self._silent[index] += 1
+        if self._silent[index] >= TRIES:
+            self.lost += 1
+            self._keep(index, link, None)
+            return
+        with self._changed:
+            self._load[link.url] -= 1
+            self._waiting.append(index)
             self._changed.notify_all()
 
     def _back(self, index: int, link: VllmLink, failure: ServerFailed) -> None:

@@ -19,6 +19,8 @@ from tests.simulation.disk import Faults, SimDisk
 from tests.simulation.engine import STATS
 from tests.simulation.world import Machine, config_with, undisturbed
 
+LOSSY = "rollouts-0000.parquet"
+
 
 class Recorder(Embedded):
     """Asks the learner, and writes down what it was asked itself."""
@@ -27,6 +29,8 @@ class Recorder(Embedded):
         self.calls: list[str] = []
         self.weights: str | None = None
         self.deaths = 0
+        self.loses: int | None = None
+        """The row that each training shard loses."""
 
     def sync(self, engine: Engine, request: Generate) -> Synced | None:
         assert engine.held is not None
@@ -52,7 +56,11 @@ class Recorder(Embedded):
             self.deaths -= 1
             self.weights = None
             raise GeneratorDied("no server is left")
-        return super().generate(engine, request, progress)
+        if self.loses is None or not request.output.endswith(LOSSY):
+            return super().generate(engine, request, progress)
+        kept = tuple(row for index, row in enumerate(request.rows) if index != self.loses)
+        super().generate(engine, replace(request, rows=kept), progress)
+        return ("row is lost",)
 
     def rest(self) -> None:
         self.calls.append("rest")
@@ -134,3 +142,17 @@ def test_bug_051_a_gap_above_the_limit_raises_the_alarm(
     run_with(Recorder(), config_with(gap_alarm=limit), disk)
 
     assert disk.read("events.jsonl").count(b'"sampler_gap"') == alarms
+
+
+def test_bug_070_an_iteration_goes_on_without_a_lost_row_and_names_it() -> None:
+    disk, generator = SimDisk(Random(0), Faults()), Recorder()
+    generator.loses = 1
+
+    run = run_with(generator, config_with(generator={"kind": "vllm"}), disk)
+
+    whole = run_with(Recorder(), config_with(generator={"kind": "vllm"}))
+    rollouts = [commit.summary["rollouts"] for commit in whole.commits[1:]]
+    assert [commit.summary["rollouts"] for commit in run.commits[1:]] == [(count or 0) - 1 for count in rollouts]
+    assert [commit.summary["lost"] for commit in run.commits[1:]] == [1, 1, 1]
+    assert all("lost" not in commit.summary for commit in whole.commits)
+    assert disk.read("events.jsonl").count(b"row is lost") == 3

@@ -29,6 +29,8 @@ class FakeServer:
     """Completions answered before it is gone."""
     shape: Callable[[dict[str, Any]], None] = lambda choice: None
     """Spoils an answer's choice."""
+    silent_for: Callable[[dict[str, Any]], bool] = lambda body: False
+    """Requests that it never answers."""
     before: Callable[[], object] = lambda: None
     """Runs before a completion is answered."""
 
@@ -69,6 +71,8 @@ class FakeServer:
             self.down = True
             raise httpx.ReadError("connection reset", request=request)
         self.asked.append(body)
+        if self.silent_for(body):
+            raise httpx.ReadTimeout("timed out", request=request)
         ends = bool(body["stop_token_ids"])
         ids = [2 + (body["seed"] or 0) % 7] * (3 if ends else body["max_tokens"]) + [END] * ends
         choice = {

@@ -256,6 +256,18 @@ def test_a_server_that_dies_in_mid_shard_changes_no_row(world: World, tmp_path: 
     assert [note for note in world.notes if world.servers[0].url in note and "dropped" in note]
 
 
+def test_bug_070_a_lost_row_is_left_out_and_named(world: World) -> None:
+    whole = world.sample()
+    for server in world.servers:
+        server.silent_for = lambda body: body["seed"] == 5
+
+    kept = world.sample()
+
+    assert kept.rows() == [row for index, row in enumerate(whole.rows()) if index != 5]
+    (note,) = world.notes
+    assert note.startswith("row (group_id 1, sample_index 1) was asked for 2 times and not answered within 600 s")
+
+
 def test_a_dropped_server_comes_back_with_the_next_policy(world: World) -> None:
     world.sample()
     world.servers[0].down = True

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from papo.engines.vllm_client import Ask, ServerFailed, VllmLink
-from papo.engines.vllm_pool import Pool
+from papo.engines.vllm_pool import TRIES, Pool
 from papo.errors import EngineError, GeneratorDied
 from tests.unit.papo.engines.fake_vllm import FakeServer
 
@@ -31,7 +31,7 @@ def test_answers_come_in_the_order_of_the_asks() -> None:
 
     found = pool_of(fakes).sample(ASKS, told.append)
 
-    assert [row.token_ids[0] for row in found] == [2 + seed % 7 for seed in range(24)]
+    assert [row.token_ids[0] for row in found if row] == [2 + seed % 7 for seed in range(24)]
     assert sorted(seeds(fakes[0]) + seeds(fakes[1])) == list(range(24))
     assert told == sorted(told)
 
@@ -119,3 +119,46 @@ def test_dropping_twice_is_dropping_once() -> None:
     pool.drop(link, ServerFailed("second"))
 
     assert pool.take_dropped() == {link.url: "first"}
+
+
+def test_bug_070_a_request_that_is_never_answered_is_asked_twice_and_lost() -> None:
+    """The others do not wait for it, and no server is dropped for it."""
+    fakes = servers()
+    for fake in fakes:
+        fake.silent_for = lambda body: body["seed"] == 5
+    pool = pool_of(fakes)
+
+    found = pool.sample(ASKS)
+
+    assert [row is None for row in found] == [seed == 5 for seed in range(24)]
+    assert (seeds(fakes[0]) + seeds(fakes[1])).count(5) == TRIES
+    assert len(pool.links) == 2
+    assert pool.take_dropped() == {}
+
+
+def test_a_request_that_is_answered_the_second_time_is_not_lost() -> None:
+    (fake,) = servers(1)
+    fake.silent_for = lambda body: body["seed"] == 5 and seeds(fake).count(5) == 1
+    assert pool_of([fake]).sample(ASKS) == pool_of(servers(1)).sample(ASKS)
+    assert seeds(fake).count(5) == 2
+
+
+def test_servers_that_answer_nothing_are_to_blame_themselves() -> None:
+    fakes = servers()
+    for fake in fakes:
+        fake.silent_for = lambda body: body["seed"] % 2 == 0
+    with pytest.raises(GeneratorDied, match=r"of 24 requests were asked 2 times .* raise generator.request_seconds"):
+        pool_of(fakes).sample(ASKS)
+
+
+def test_a_silent_server_that_is_gone_is_dropped() -> None:
+    fakes = servers()
+
+    def gone(body: dict[str, object]) -> bool:
+        fakes[0].down = True
+        return True
+
+    fakes[0].silent_for = gone
+    pool = pool_of(fakes, concurrency=1)
+    assert None not in pool.sample(ASKS)
+    assert [link.url for link in pool.links] == [fakes[1].url]
