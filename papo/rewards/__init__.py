@@ -9,6 +9,7 @@ from papo.rewards.choice import MultipleChoice
 from papo.rewards.code_tests import CodeTests
 from papo.rewards.countdown import Countdown
 from papo.rewards.custom import CustomReward
+from papo.rewards.formal_proof import FormalProof
 from papo.rewards.format import FormatReward
 from papo.rewards.knights import KnightsKnaves
 from papo.rewards.language import LanguageConsistency
@@ -29,6 +30,7 @@ Verifier = (
     | KnightsKnaves
     | ZebraGrid
     | CodeTests
+    | FormalProof
     | ReasoningGym
     | CustomReward
 )
@@ -44,6 +46,7 @@ __all__ = [
     "CodeTests",
     "Countdown",
     "CustomReward",
+    "FormalProof",
     "FormatReward",
     "JudgedBy",
     "KnightsKnaves",
