@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from flows import commands, generators
+from flows import commands, generators, verifying
 from flows.build import Places
 from flows.datacli import data
 from flows.doctor import examine
@@ -207,6 +207,9 @@ def verify(
     config: Annotated[
         str | None, typer.Option("--config", help="A run config whose reward judges; default: math_answer.")
     ] = None,
+    second_opinion: Annotated[
+        bool, typer.Option("--second-opinion", help="Ask the config's LLM about what the rules reject.")
+    ] = False,
     set_: Set = None,
 ) -> None:
     """Judge completions in a file by the same rules as training and evaluation."""
@@ -214,9 +217,12 @@ def verify(
         if (output is None) == (references is None):
             raise ConfigError("Give either --output OUT.jsonl or --references COLUMN.")
         if references is not None:
-            lines = list(commands.check_references(source, references, config=config, overrides=set_ or []))
+            lines = list(verifying.check_references(source, references, config=config, overrides=set_ or []))
         else:
-            lines = list(commands.verify(source, output or source, config=config, overrides=set_ or []))
+            found = verifying.verify(
+                source, output or source, config=config, overrides=set_ or [], second_opinion=second_opinion
+            )
+            lines = list(found)
         for line in lines:
             err.print(line, markup=False, soft_wrap=True)
         if references is not None and len(lines) > 1:

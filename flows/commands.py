@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,12 +17,9 @@ from flows.server import up
 from flows.trial import trial
 from papo.errors import ConfigError, Interrupted, PapoError
 from papo.presets import PRESETS
-from papo.rewards import MathAnswer
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
 from schemas.presets import sections_of
-from schemas.rewardmodels import verifier_in
-from tasks.answerfiles import unverifiable, verify_answers
 from tasks.export import export_version
 from tasks.opening import close_run
 from tasks.sources import read_sources
@@ -201,35 +197,6 @@ def export(run_id: str, places: Places, *, version: int | None, output: Path | N
 def try_out(config: str, *, overrides: Sequence[str], places: Places) -> Iterator[str]:
     """Lines of what one real iteration on two prompts showed."""
     yield from trial(config, overrides=overrides, reporter=reporter_for(), places=places)
-
-
-def verify(source: Path, output: Path, *, config: str | None, overrides: Sequence[str]) -> Iterator[str]:
-    """Judge a file of completions; lines that say what came of it. Raises DataError with every fault of the file."""
-    reward = MathAnswer() if config is None else verifier_in(load_config(Path(config), overrides), named=config)
-    began = time.monotonic()
-    bars = reporter_for(sys.stderr)
-    try:
-        figures = verify_answers(source, output, reward, progress=bars.progress)
-    finally:
-        bars.end()
-    seconds = time.monotonic() - began
-    statuses = ", ".join(f"{count} {status}" for status, count in sorted(figures.statuses.items()))
-    yield f"{figures.rows} rows in {seconds:.1f} s ({figures.rows / max(seconds, 1e-9):.0f} a second): {statuses}."
-    decided = figures.rows - figures.undecided
-    share = f", {figures.correct / decided:.1%} of the {decided} that were decided" if decided else ""
-    yield f"{figures.correct} correct{share}. Verdicts: {output}"
-
-
-def check_references(source: Path, column: str, *, config: str | None, overrides: Sequence[str]) -> Iterator[str]:
-    """Lines that name every reference of a data file which does not verify against itself, with the reason."""
-    reward = MathAnswer() if config is None else verifier_in(load_config(Path(config), overrides), named=config)
-    count = failed = 0
-    for row, reason in unverifiable(source, column, reward):
-        count += 1
-        if reason is not None:
-            failed += 1
-            yield f"{row.place}: {reason}: {str(row.values.get(column))[:200]}"
-    yield f"{count - failed} of {count} references verify against themselves."
 
 
 def serve(places: Places) -> None:

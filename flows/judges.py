@@ -8,6 +8,7 @@ from papo.judges import Judge, Reply
 from papo.rewards.second_opinion import read_reply
 from schemas.config import RunConfig
 from schemas.judges import SecondOpinionConfig
+from tasks.fileopinions import ConsiderRows, in_parts
 
 _FIELD = "reward.second_opinion"
 
@@ -24,6 +25,16 @@ def judge_of(config: RunConfig) -> Judge | None:
     from papo.judges.client import JudgeClient  # noqa: PLC0415
 
     return JudgeClient(opinion.endpoint.settings, api_key=_key(opinion.endpoint.api_key_env))
+
+
+def file_opinions(config: RunConfig | None, *, say: Callable[[str], None]) -> ConsiderRows:
+    """The second opinion of `papo verify`. Raises ConfigError where the config has none, or its judge is of no use."""
+    judge = None if config is None else judge_of(config)
+    if config is None or judge is None:
+        raise ConfigError(f"--second-opinion needs --config with a run config that has {_FIELD}.")
+    meet(judge, config, resumed=False, say=say)
+    assert config.reward.second_opinion is not None, "only such a run has a judge"
+    return in_parts(config.reward.second_opinion, judge)
 
 
 def meet(judge: Judge, config: RunConfig, *, resumed: bool, say: Callable[[str], None]) -> None:

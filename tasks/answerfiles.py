@@ -7,7 +7,7 @@ another verifier than the command's, its `task`: one of `TASKS`.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -26,10 +26,15 @@ from papo.rewards import (
     ZebraGrid,
     judge_all,
 )
+from papo.rewards.second_opinion import ASKED_OF
+from tasks.fileopinions import ConsiderRows, by_rules
+from tasks.opinions import Considered
 from tasks.rowfaults import FaultyRow, RowFaults, Spelled, id_of, named
 from tasks.rowfiles import Row, named_rows
 
 COLUMNS = ("id", "reference_answer", "completion", "task")
+QUESTION = "question"
+"""A further column, which a second opinion is shown."""
 TASKS: dict[str, Verifier] = {
     "math": MathAnswer(),
     "math_answer": MathAnswer(),
@@ -63,6 +68,8 @@ class Figures:
 
     rows: int = 0
     correct: int = 0
+    corrected: int = 0
+    """Of the correct ones, those that the rules had rejected."""
     undecided: int = 0
     statuses: Counter[str] = field(default_factory=Counter[str])
 
@@ -83,8 +90,13 @@ def check_answers(source: Path) -> int:
     return count
 
 
-def verify_answers(source: Path, output: Path, reward: Verifier, *, progress: Progress) -> Figures:
-    """Write one verdict a row to `output`, which appears when it is whole. Raises DataError before judging anything."""
+def verify_answers(
+    source: Path, output: Path, reward: Verifier, *, progress: Progress, consider: ConsiderRows | None = None
+) -> Figures:
+    """Write one verdict a row to `output`, which appears when it is whole. Raises DataError before judging anything.
+
+    `consider`: the second opinion, whose columns each row has then.
+    """
     total = check_answers(source)
     if output.exists() and output.samefile(source):
         raise DataError(f"{output} is the file that is read: name another one.")
@@ -94,10 +106,14 @@ def verify_answers(source: Path, output: Path, reward: Verifier, *, progress: Pr
         with draft.open("w", encoding="utf-8") as file:
             ids = (_spelled(row.values["id"]) for row in named_rows(source, COLUMNS, skip=0, take=None))
             verdicts = judge_all(reward, _answered(source))
-            for name, (verdict, version) in zip(ids, _versioned(verdicts, source, reward), strict=True):
-                file.write(json.dumps(_record(name, verdict, version)) + "\n")
+            found = by_rules(verdicts) if consider is None else consider(verdicts, _asked_about(source, reward))
+            for name, (judged, version) in zip(ids, _versioned(found, source, reward), strict=True):
+                verdict = judged.verdict
+                said = {} if consider is None else {"llm_verdict": judged.opinion, "llm_reply": judged.reply}
+                file.write(json.dumps(_record(name, verdict, version) | said) + "\n")
                 figures.rows += 1
                 figures.correct += verdict.correct is True
+                figures.corrected += judged.opinion == "equivalent"
                 figures.undecided += verdict.correct is None
                 figures.statuses[verdict.status] += 1
                 progress(figures.rows, total)
@@ -155,7 +171,16 @@ def _answered(source: Path) -> Iterator[Answered]:
         )
 
 
-def _versioned(verdicts: Iterator[Verdict], source: Path, reward: Verifier) -> Iterator[tuple[Verdict, str]]:
+def _asked_about(source: Path, reward: Verifier) -> Iterator[tuple[str, str] | None]:
+    """Question (where a row has one) and reference of each row; None where its verifier's rules are complete."""
+    for row in named_rows(source, (*COLUMNS, QUESTION), skip=0, take=None):
+        asked = (_reward_of(row) or reward).kind in ASKED_OF
+        question = row.values.get(QUESTION)
+        known = str(question) if isinstance(question, str) else ""
+        yield (known, str(row.values["reference_answer"])) if asked else None
+
+
+def _versioned(verdicts: Iterable[Considered], source: Path, reward: Verifier) -> Iterator[tuple[Considered, str]]:
     versions = {name: found.version for name, found in TASKS.items()}
     usual = reward.version
     rows = named_rows(source, COLUMNS, skip=0, take=None)

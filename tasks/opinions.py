@@ -52,20 +52,28 @@ def second_opinions(run: Run, config: RunConfig, outcome: OutcomeReward, *, stag
     desk = _Desk(run, settings, stage, iteration)
 
     def consider(verdicts: Iterable[Verdict], rows: pl.DataFrame) -> Iterable[Considered]:
-        known = list(verdicts)
-        asks = [
-            settings.opinion.ask(verdict, question=question, reference_answer=reference)
-            for verdict, (question, reference) in zip(
-                known, rows.select("question", "reference_answer").iter_rows(), strict=True
-            )
-        ]
-        replies = iter(desk.ask_all([ask for ask in asks if ask is not None]))
-        return [
-            Considered(verdict=verdict) if ask is None else _settled(verdict, next(replies), settings)
-            for verdict, ask in zip(known, asks, strict=True)
-        ]
+        about = rows.select("question", "reference_answer").iter_rows()
+        return considered(list(verdicts), list(about), settings, desk.ask_all)
 
     return consider
+
+
+def considered(
+    verdicts: Sequence[Verdict],
+    about: Sequence[tuple[str, str] | None],
+    settings: SecondOpinionConfig,
+    ask_all: Callable[[Sequence[Ask]], Sequence[Reply]],
+) -> list[Considered]:
+    """The verdicts after a second opinion. `about`: question and reference of each; None: not to be asked about."""
+    asks = [
+        None if of is None else settings.opinion.ask(verdict, question=of[0], reference_answer=of[1])
+        for verdict, of in zip(verdicts, about, strict=True)
+    ]
+    replies = iter(ask_all([ask for ask in asks if ask is not None]))
+    return [
+        Considered(verdict=verdict) if ask is None else _settled(verdict, next(replies), settings)
+        for verdict, ask in zip(verdicts, asks, strict=True)
+    ]
 
 
 def opinion_version(config: RunConfig) -> list[str]:
