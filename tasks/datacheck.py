@@ -27,7 +27,7 @@ Reason = Literal[
 FLAGS: tuple[Reason, ...] = ("unclear", "always_solved")
 """Findings to look at; rows with nothing else stay."""
 COMMON_SHARE = 0.5
-COMMON_ROWS = 10
+COMMON_ROWS = 3
 _SEVERAL = (",", ";", " or ", " and ", "\\pm")
 
 

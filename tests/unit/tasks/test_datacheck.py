@@ -167,7 +167,7 @@ def test_an_instruction_that_half_of_the_prompts_share_is_no_overlap(tmp_path: P
     found = checked(tmp_path, [{"prompt": f"Something else. {tail}", "answer": "2"}], held_out)
     assert named(found) == []
     assert found.common > 0
-    few = checked(tmp_path, [{"prompt": f"Something else. {tail}", "answer": "2"}], held_out[:4])
+    few = checked(tmp_path, [{"prompt": f"Something else. {tail}", "answer": "2"}], held_out[:3])
     assert named(few) == [("line 1", "overlap_words")]
 
 
