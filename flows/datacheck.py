@@ -16,7 +16,7 @@ from schemas.data import Columns, DataSource, FileSource
 from schemas.filechecks import resolve
 from schemas.loading import load_config
 from schemas.mappings import MappingName
-from schemas.rewardmodels import verifier_in
+from schemas.rewardmodels import verifier_of
 from tasks.answerfiles import TASKS
 from tasks.datacheck import FLAGS, Checked, check_data
 from tasks.dataprepare import Format, prepare_data
@@ -53,11 +53,17 @@ class Asked:
 class _Plan:
     sources: dict[str, DataSource]
     base: Path
-    reward: Verifier
+    reward: Verifier | None
+    """None where a reward model alone judges."""
     model: Path | None
     limit: int | None
     style: PromptFormat
     trust_remote_code: bool = False
+
+    @property
+    def reward_version(self) -> str:
+        """What the references were held to."""
+        return "none" if self.reward is None else self.reward.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +88,7 @@ def check(asked: Asked, *, output: Path | None, html: Path | None) -> Found:
     plan = _plan(asked)
     checked, _ = _checked(asked, plan)
     if output is not None:
-        record = report_of(checked, reward_version=plan.reward.version)
+        record = report_of(checked, reward_version=plan.reward_version)
         _write(output, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     if html is not None:
         _write(html, page_of(checked, title=f"Data of {asked.source.name}"))
@@ -106,7 +112,7 @@ def prepare(asked: Asked, folder: Path, policies: Policies) -> Iterator[str]:
     manifest = prepare_data(
         checked,
         folder,
-        reward_version=plan.reward.version,
+        reward_version=plan.reward_version,
         form="parquet" if policies.form == "parquet" else "jsonl",
         rates=rates,
         per_tier=policies.per_tier,
@@ -151,7 +157,7 @@ def _of_config(config: RunConfig, asked: Asked) -> _Plan:
     return _Plan(
         sources=sources,
         base=base,
-        reward=verifier_in(config, named=str(asked.source)),
+        reward=verifier_of(config),
         model=None if config.model.path is None else resolve(config.model.path, base),
         limit=config.sampling.max_prompt_length,
         style=data.prompt,

@@ -58,14 +58,18 @@ def prediction_warnings(config: RunConfig) -> list[str]:
     ]
 
 
-def verifier_in(config: RunConfig, *, named: str) -> Verifier:
-    """The verifier of a run config, for what is judged without an engine: the training's or the evaluation's.
+def verifier_of(config: RunConfig) -> Verifier | None:
+    """The verifier of a run config, for what is judged without an engine: the training's, or else the evaluation's;
+    None where reward models alone judge."""
+    verifiers = [judge for _, judge in judges_of(config) if not isinstance(judge, RewardModel)]
+    return next(iter(verifiers), None)
 
-    Raises ConfigError where both are reward models.
-    """
-    for _, judge in reversed(judges_of(config)):
-        if not isinstance(judge, RewardModel):
-            return judge
+
+def verifier_in(config: RunConfig, *, named: str) -> Verifier:
+    """The same. Raises ConfigError where there is none."""
+    found = verifier_of(config)
+    if found is not None:
+        return found
     raise ConfigError(
         f"{named} has no verifier: reward.outcome is a reward model, which runs on the engine (papo train, papo try) "
         "and verifies nothing. Give evaluation.outcome one, such as {kind: math_answer}: it is what is used here."

@@ -65,7 +65,7 @@ class Checked:
 
 def check_data(
     rows: Mapping[str, Sequence[DataRow]],
-    reward: Verifier,
+    reward: Verifier | None,
     *,
     lengths: Mapping[tuple[str, str], int] | None = None,
     limit: int = 0,
@@ -74,8 +74,9 @@ def check_data(
 ) -> Checked:
     """Hold `rows` (by split: train, and maybe evaluation) to every rule of docs/data.md.
 
-    `lengths`: tokens of a prompt after the template, by (split, place); `limit`: the most that it may have. `rates`:
-    by prompt_id. Nothing raises for what a row holds.
+    `reward`: what references must verify under; None: nothing looks at them. `lengths`: tokens of a prompt after the
+    template, by (split, place); `limit`: the most that it may have. `rates`: by prompt_id. Nothing raises for what a
+    row holds.
     """
     checked = Checked(rows={split: list(found) for split, found in rows.items()})
     every = [row for found in checked.rows.values() for row in found]
@@ -99,13 +100,13 @@ def check_data(
     return checked
 
 
-def _alone(row: DataRow, reward: Verifier) -> list[Finding]:
+def _alone(row: DataRow, reward: Verifier | None) -> list[Finding]:
     if row.faults:
         return [Finding(row=row, reason="faulty", detail="; ".join(row.faults))]
     reason = _unverifiable(row, reward)
     if reason is not None:
         return [Finding(row=row, reason="unverifiable", detail=reason)]
-    if reward.kind in ("math_answer", "answer_match") and _may_be_several(row):
+    if reward is not None and reward.kind in ("math_answer", "answer_match") and _may_be_several(row):
         return [Finding(row=row, reason="unclear", detail="the reference may hold several values")]
     return []
 
@@ -115,7 +116,9 @@ def _may_be_several(row: DataRow) -> bool:
     return not is_number and any(sign in row.reference_answer for sign in _SEVERAL)
 
 
-def _unverifiable(row: DataRow, reward: Verifier) -> str | None:
+def _unverifiable(row: DataRow, reward: Verifier | None) -> str | None:
+    if reward is None:
+        return None
     try:
         return self_check(reward, row.reference_answer)
     except Exception as error:  # a custom reward is anybody's code; here it is data that is checked
@@ -131,7 +134,7 @@ def _repeated(rows: Sequence[DataRow]) -> list[Finding]:
     ]
 
 
-def _same_prompts(rows: Sequence[DataRow], reward: Verifier) -> list[Finding]:
+def _same_prompts(rows: Sequence[DataRow], reward: Verifier | None) -> list[Finding]:
     """Rows after the first of one prompt: duplicates if all references are the same, all in conflict if not."""
     groups: dict[str, list[DataRow]] = {}
     for row in rows:
@@ -154,8 +157,8 @@ def _same_prompts(rows: Sequence[DataRow], reward: Verifier) -> list[Finding]:
     return found
 
 
-def _same_gold(first: DataRow, row: DataRow, reward: Verifier) -> bool:
-    if first.gold == row.gold:
+def _same_gold(first: DataRow, row: DataRow, reward: Verifier | None) -> bool:
+    if reward is None or first.gold == row.gold:
         return True
     try:
         found = spelled_out(reward, row.reference_answer, first.reference_answer)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from flows.cli import app
 from papo.engines.settings import PromptFormat
 from papo.errors import DataError
-from papo.rewards import AnswerMatch, CustomReward, MathAnswer, OutcomeReward
+from papo.rewards import AnswerMatch, CustomReward, MathAnswer, Verifier
 from schemas.data import Columns, FileSource, MixtureSource
 from tasks.datacheck import Checked, check_data
 from tasks.dataprepare import COLUMNS, prepare_data
@@ -45,7 +45,7 @@ def checked(
     rows: Sequence[Any],
     held_out: Sequence[Any] | None = None,
     *,
-    reward: OutcomeReward = RULE,
+    reward: Verifier | None = RULE,
     **more: Any,
 ) -> Checked:
     found: dict[str, list[DataRow]] = {}
@@ -402,3 +402,9 @@ def test_references_verify_wherever_the_reward_looks_for_answers(tmp_path: Path)
         found = checked(tmp_path, rows, reward=reward)
         assert named(found) == [("line 4", "duplicate")]
     assert named(checked(tmp_path, CLEAN, reward=MathAnswer(extract=("hashes",)))) == []
+
+
+def test_where_a_reward_model_alone_judges_references_are_not_looked_at(tmp_path: Path) -> None:
+    """Everything else is: one prompt twice is a duplicate, whatever stands beside it."""
+    rows = [*CLEAN, {"prompt": "What is 1 + 2?", "answer": "no number at all"}, {**CLEAN[0], "answer": "3"}]
+    assert named(checked(tmp_path, rows, reward=None)) == [("line 5", "duplicate")]
