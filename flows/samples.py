@@ -43,6 +43,9 @@ def described(row: dict[str, Any]) -> Iterator[str]:
     verdict = verdict_of(row)
     extracted = "no answer" if row["extracted"] is None else f"answer {row['extracted']!r}"
     found = f"{extracted}, reference {row['reference_answer']!r}, {row['status']}"
+    if row["judged_by"] == "reward_model":
+        # It looks for no answer and sees no reference.
+        found = str(row["status"])
     yield f"verdict     {verdict} ({found}), reward {row['outcome_reward']}"
     if row.get("process_score") is not None:
         scores = row["step_scores"]

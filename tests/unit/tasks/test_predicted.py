@@ -1,5 +1,6 @@
 """A run on predictions: nothing in its commits, its status or what it says of itself looks verified."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,18 @@ def test_status_and_samples_say_that_it_is_predicted(tmp_path: Path) -> None:
     assert all("predicted (n=" in value for name, value in described(found) if name.endswith("evaluation"))
     verdicts = [line for line in samples(bench.folder, at=0, order="first", count=9) if line.startswith("verdict")]
     assert verdicts
-    assert all("predicted right 0.75" in line or "predicted wrong 0.25" in line for line in verdicts)
+    said = ("predicted right 0.75 (ok)", "predicted wrong 0.25 (ok)")
+    assert all(line.split(", reward")[0].endswith(said) for line in verdicts), "no answer is looked for"
+
+
+def test_no_version_is_the_best_by_a_prediction(tmp_path: Path) -> None:
+    """A verified evaluation keeps its best version; a predicted one keeps none for what a model says of it."""
+    for name, evaluation in (("predicted", {"every": 1}), ("verified", VERIFIED)):
+        (tmp_path / name).mkdir()
+        bench = trained(tmp_path / name, evaluation=evaluation)
+        manifests = [json.loads(path.read_text()) for path in bench.paths("checkpoints/*/manifest.json")]
+        known = [manifest["accuracy"] for manifest in manifests if manifest["accuracy"] is not None]
+        assert bool(known) == (name == "verified")
 
 
 def test_lines_and_tables_call_it_predicted() -> None:
