@@ -10,6 +10,7 @@ from flows.samples import samples
 from papo.errors import JudgeAway
 from papo.judges import EndpointSettings, Judge
 from papo.judges.client import JudgeClient
+from papo.rewards import second_opinion
 from schemas.config import RunConfig
 from tasks.journal import read_lines
 from tasks.opening import close_run, open_run
@@ -211,6 +212,18 @@ def test_published_shards_are_not_asked_about_again(whole: Bench, tmp_path: Path
 def test_a_run_that_was_amended_to_have_no_judge_asks_nobody(tmp_path: Path) -> None:
     bench = run_with(tmp_path / "run", None)
     assert set(rows_of(bench, "verify")["llm_verdict"].drop_nulls()) == {"failed"}
+
+
+def keys_of(bench: Bench, stage: str) -> set[str]:
+    return {entry.key for commit in bench.commits for entry in commit.entries if entry.stage == stage}
+
+
+def test_another_prompt_is_another_key(whole: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_opinion, "_SYSTEM", "Say EQUIVALENT or DIFFERENT.")
+    other = run_with(tmp_path / "run", ScriptedJudge(), limit=1)
+    for stage in ("verify", "evaluate"):
+        assert not keys_of(other, stage) & keys_of(whole, stage)
+    assert keys_of(other, "prepare") == keys_of(whole, "prepare")
 
 
 def client(url: str, key: str | None = KEY) -> JudgeClient:

@@ -1,15 +1,17 @@
 """BUG-071: whatever a judge's endpoint does, each answer ends within its limits, with a text or a reason."""
 
 import asyncio
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+import httpx
 import pytest
 
-from papo.judges import Ask, EndpointSettings, Message
+from papo.judges import Ask, EndpointSettings, Message, ReplyCache
 from papo.judges.client import GIVEN_UP_AFTER, JudgeClient
 from tests.unit.papo.judges import fake_judge
 from tests.unit.papo.judges.fake_judge import FakeJudge, always, closed_port, completion, drip, first, send, serving
@@ -247,6 +249,27 @@ def test_a_request_says_every_setting_and_nothing_of_the_environment(monkeypatch
         "stream": False,
     }
     assert "Authorization" not in judge.headers[0]
+
+
+def test_certificates_are_verified_and_redirects_are_not_followed() -> None:
+    http = client("https://judge.example/v1")._http()
+    transport = http._transport
+    assert isinstance(transport, httpx.AsyncHTTPTransport)
+    context = transport._pool._ssl_context
+    assert context is not None
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert not http.follow_redirects
+    assert not http.trust_env
+
+
+def test_the_cache_keeps_the_newest() -> None:
+    cache = ReplyCache(characters=10)
+    for row in range(4):
+        cache.put(ask(row), f"said{row}")
+        cache.get(ask(0))
+    assert [cache.get(ask(row)) for row in range(4)] == ["said0", None, None, "said3"]
+    cache.put(ask(0), "x" * 11)
+    assert [cache.get(ask(row)) for row in range(4)] == [None] * 4
 
 
 def test_half_a_surrogate_pair_in_an_answer_is_made_text() -> None:
