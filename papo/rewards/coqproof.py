@@ -84,7 +84,7 @@ class Coq:
 
     def judge(self, script: str, task: ProofTask, compiled: Compiled, bench: Bench) -> None:
         """Return if the script proves the statement. Raises Unproved, Undefined."""
-        text = _candidate(script, task).encode()
+        text = candidate(script, task).encode()
         outcome = _run(_CANDIDATE, {**compiled, "PapoCandidate.v": text}, bench)
         if not outcome.finished:
             raise Unproved(f"coqc does not accept it: {said(outcome)}")
@@ -113,7 +113,7 @@ def _head(task: ProofTask) -> str:
     return f"{requires}\nRequire Import PapoPreamble.\n{others}\n"
 
 
-def _candidate(script: str, task: ProofTask) -> str:
+def candidate(script: str, task: ProofTask) -> str:
     """The candidate's file: its own statement of the theorem, or the task's in front of it. Raises Unproved."""
     try:
         script = without_comments(script)

@@ -131,7 +131,7 @@ def test_scripts_without_end_are_wrong_and_end(script: str) -> None:
 
 
 AWKWARD = [
-    "\0", "exact I.\0", "\ud800", "'", '"', "(*", "*)", "(* (* *)", '(* " *)', "}", "{", "...", ".", "- - -", "Qed", "Proof.",
+    "\0", "exact I.\0", "\ud800", "exact \ud800.", "'", '"', "(*", "*)", "(* (* *)", '(* " *)', "}", "{", "...", ".", "- - -", "Qed", "Proof.",
     "é ∀ ∃ λ.", "exact (I.", "\r\nreflexivity.\r\n", "`", "#[", "#[x] reflexivity.", "1: 2: reflexivity.", "{{{{ }}}}",
     "{program}", "$program", "'; cat /etc/passwd #", "(" * 20_000, "Qed. " * 2_000, "x" * 300_000, "\x1b[2J", "```",
 ]  # fmt: skip

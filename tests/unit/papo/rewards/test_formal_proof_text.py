@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papo.rewards import coqtext, leantext
+from papo.rewards import coqproof, coqtext, leanproof, leantext
 from papo.rewards.coqproof import Coq
 from papo.rewards.leanproof import Lean
 from papo.rewards.proofbench import Checker
+from papo.rewards.prooftask import ProofTask
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,15 @@ def test_what_later_files_repeat_of_a_preamble() -> None:
     requires, others = coqtext.header(preamble)
     assert requires == "From A Require Import B.\nRequire D."
     assert others == "Import E.\nOpen Scope f.\nSet Implicit Arguments."
+
+
+def test_what_is_compiled_is_what_was_read() -> None:
+    """Without comments there are no two ways to read it."""
+    task = ProofTask(name="t", statement="True")
+    assert coqproof.candidate("(* fix *) exact (* Axiom *) I.", task).endswith(
+        "Theorem t : True.\n  exact   I.\nQed.\n"
+    )
+    assert leanproof.candidate("/- sorry -/ trivial -- axiom", task).endswith("theorem t : True := by\n    trivial  \n")
 
 
 @pytest.mark.parametrize(
