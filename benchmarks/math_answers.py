@@ -1,7 +1,9 @@
 """How fast math answers are judged, and whether hostile ones slow the others: `python -m benchmarks.math_answers`.
 
 10,000 short answers of our own making (two thirds whole numbers, the rest fractions, roots, sets, intervals, equations,
-half of them wrong), judged by `judge_all` as a run does; then the same with one hostile answer in a hundred.
+half of them wrong), judged by `judge_all` as a run does; then the same with one hostile answer in a hundred, the same
+few or each one different, of which every tenth uses up its CPU seconds. `ordinary_seconds` is when the last of the
+others was done.
 """
 
 import json
@@ -28,20 +30,29 @@ class Timed:
         self._reward = reward
         self.ordinary: list[float] = []
         self.hostile: list[float] = []
+        self.ordinary_done = 0.0
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         began = time.perf_counter()
         verdict = self._reward(completion, reference_answer=reference_answer, finish_reason=finish_reason)
-        (self.hostile if completion.startswith("hostile") else self.ordinary).append(time.perf_counter() - began)
+        ended = time.perf_counter()
+        if completion.startswith("hostile"):
+            self.hostile.append(ended - began)
+        else:
+            self.ordinary.append(ended - began)
+            self.ordinary_done = max(self.ordinary_done, ended)
         return verdict
 
 
-def answers(count: int, *, hostile_every: int | None = None) -> Iterator[Answered]:
+def answers(count: int, *, hostile_every: int | None = None, differing: bool = False) -> Iterator[Answered]:
     """Rows, always the same."""
     draw = random.Random(0)
     for place in range(count):
         if hostile_every and place % hostile_every == 0:
-            text = HOSTILE[(place // hostile_every) % len(HOSTILE)]
+            number = place // hostile_every
+            text = HOSTILE[number % len(HOSTILE)] + (f" + {number}" if differing else "")
+            if differing and number % 10 == 0:
+                text = rf"\int_0^{{\infty}} \frac{{\sin(x^3 + {number})}}{{x^5 + x + 1}} dx"
             yield Answered(completion=f"hostile \\boxed{{{text}}}", reference_answer="5")
             continue
         reference, answer = pair(draw)
@@ -66,10 +77,10 @@ def pair(draw: random.Random) -> tuple[str, str]:
     return (f"{a * b}", f"{a * b}.0") if draw.random() < 2 / 3 else draw.choice(kinds)
 
 
-def measured(*, hostile_every: int | None) -> dict[str, float | int]:
+def measured(*, hostile_every: int | None, differing: bool) -> dict[str, float | int]:
     """Figures of one pass over the rows."""
     timed = Timed(MathAnswer())
-    rows = list(answers(COUNT, hostile_every=hostile_every))
+    rows = list(answers(COUNT, hostile_every=hostile_every, differing=differing))
     began, used = time.perf_counter(), cpu_seconds()
     statuses = [verdict.status for verdict in judge_all(timed, rows)]
     seconds, used = time.perf_counter() - began, cpu_seconds() - used
@@ -78,6 +89,7 @@ def measured(*, hostile_every: int | None) -> dict[str, float | int]:
         "rows": len(rows),
         "hostile": len(timed.hostile),
         "seconds": round(seconds, 2),
+        "ordinary_seconds": round(timed.ordinary_done - began, 2),
         "answers_per_second": round(len(rows) / seconds),
         "answers_per_cpu_second": round(len(rows) / used),
         "median_ms": round(1000 * ordinary[len(ordinary) // 2], 3),
@@ -97,9 +109,9 @@ def cpu_seconds() -> float:
 
 
 def main() -> None:
-    """Both passes, as JSON lines."""
-    for hostile_every in (None, 100):
-        sys.stdout.write(json.dumps(measured(hostile_every=hostile_every)) + "\n")
+    """Three passes, as JSON lines."""
+    for hostile_every, differing in ((None, False), (100, False), (100, True)):
+        sys.stdout.write(json.dumps(measured(hostile_every=hostile_every, differing=differing)) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Workers are started when they are needed and are plain `subprocess` children (nothing of the caller is forked), in a
 session of their own. A pair that uses up its CPU seconds ends its worker; it is tried once more, alone, and is then
-undefined: never wrong. Nothing is waited for without a deadline.
+undefined: never wrong. Nothing is waited for without a deadline. In a batch a pair that takes longer than a first look
+is put off until the others are decided; that look decides nothing but the order.
 """
 
 import atexit
@@ -13,14 +14,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from papo.verifiers.rules import Rules
 
 Worker = subprocess.Popen[bytes]
-ReplyStatus = Literal["ok", "unscorable", "timeout", "error"]
+ReplyStatus = Literal["ok", "unscorable", "timeout", "error", "put_off"]
 WALL_SECONDS = 120.0
 """The wall clock's part of the limit, for a worker that is stopped or starved: undefined as well."""
 MEMORY_BYTES = 2**30
@@ -28,7 +31,11 @@ MOST_WORKERS = 8
 PAIRS = "papo.verifiers.worker"
 FIXED = {"PYTHONHASHSEED": "0"}
 """So that the order of sets in a library is the same in every worker."""
+FIRST_LOOK = 0.1
+"""CPU seconds for a pair of a batch, before it has to wait for the others."""
+MOST_PUT_OFF = 4096
 _RULES = Rules()
+_HASTE = threading.local()
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
@@ -38,6 +45,28 @@ class Reply:
     canonical: str | None
     reason: str | None
     status: ReplyStatus
+
+
+class PutOff(BaseException):
+    """The pair takes longer than a first look: ask again, without haste. No Exception, as no reward is to handle it."""
+
+
+@contextmanager
+def in_haste() -> Generator[None]:
+    """Within, in this thread, what takes longer than a first look raises PutOff."""
+    _HASTE.on = True
+    try:
+        yield
+    finally:
+        _HASTE.on = False
+
+
+class _Known:
+    """A pair that takes long, which a batch may hold many times."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reply: Reply | None = None
 
 
 class WorkerPool:
@@ -59,10 +88,31 @@ class WorkerPool:
         self._alone = threading.Lock()
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
+        self._long: dict[bytes, _Known] = {}
 
     def ask(self, reference: str, answer: str, rules: Rules = _RULES) -> Reply:
-        """Decide a pair. Never raises for what the texts are."""
-        request = json.dumps({"reference": reference, "answer": answer, "rules": asdict(rules)}).encode() + b"\n"
+        """Decide a pair. Never raises for what the texts are; PutOff in haste only."""
+        told = {"reference": reference, "answer": answer, "rules": asdict(rules)}
+        request = _line(told)
+        known = self._long.get(request)
+        if known is not None and not getattr(_HASTE, "on", False):
+            with known.lock:
+                known.reply = known.reply or self._asked(request)
+                return known.reply
+        if known is None and (not getattr(_HASTE, "on", False) or self._cpu_seconds <= FIRST_LOOK):
+            return self._asked(request)
+        if known is None:
+            with self._slots:
+                found = self._attempt(_line(told | {"cpu_seconds": FIRST_LOOK}), self._worker())
+            if found is not None and found.status != "put_off":
+                return found
+            with self._lock:
+                if len(self._long) >= MOST_PUT_OFF:
+                    self._long.clear()
+                self._long[request] = _Known()
+        raise PutOff
+
+    def _asked(self, request: bytes) -> Reply:
         with self._slots:
             found = self._attempt(request, self._worker())
         if found is None:
@@ -76,6 +126,7 @@ class WorkerPool:
         """End the workers that have nothing to do; the next pair starts new ones."""
         with self._lock:
             idle, self._idle = self._idle, []
+            self._long.clear()
         for worker in idle:
             _end(worker)
 
@@ -110,6 +161,10 @@ class WorkerPool:
             env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **FIXED},
             start_new_session=True,
         )
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told).encode() + b"\n"
 
 
 def _exchange(worker: Worker, request: bytes, deadline: float) -> bytes | None:

@@ -1,7 +1,7 @@
 """What the programs of workers share: one JSON object a line in, one out, within limits that the kernel keeps.
 
-Arguments are CPU_SECONDS and MEMORY_BYTES. The kernel ends the process when one request has used its CPU seconds (a
-busy host takes none of them away) or when it asks for more memory than it may have.
+Arguments are CPU_SECONDS and MEMORY_BYTES. The kernel ends the process when one request has used its CPU seconds, or
+the fewer that it names (a busy host takes none of them away), or when it asks for more memory than it may have.
 """
 
 import json
@@ -14,6 +14,17 @@ from contextlib import contextmanager
 from typing import Any
 
 Reply = dict[str, Any]
+PUT_OFF: Reply = {"same": None, "canonical": None, "reason": "it takes longer than a first look", "status": "put_off"}
+
+
+class TakesLong(BaseException):
+    """What is asked for needs more than a first look. No Exception, as no engine is to handle it."""
+
+
+class _Clock:
+    """Of the request at hand."""
+
+    first_look = False
 
 
 def serve(reply: Callable[[dict[str, Any]], Reply]) -> None:
@@ -27,8 +38,12 @@ def serve(reply: Callable[[dict[str, Any]], Reply]) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         request = json.loads(line)
-        signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-        found = reply(request)
+        signal.setitimer(signal.ITIMER_PROF, min(cpu_seconds, request.get("cpu_seconds", cpu_seconds)))
+        _Clock.first_look = "cpu_seconds" in request
+        try:
+            found = reply(request)
+        except TakesLong:
+            found = PUT_OFF
         signal.setitimer(signal.ITIMER_PROF, 0)
         replies.write(json.dumps(found) + "\n")
         replies.flush()
@@ -42,3 +57,12 @@ def untimed() -> Generator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, left)
+
+
+@contextmanager
+def untimed_later() -> Generator[None]:
+    """Likewise, for what takes seconds: not at a first look, which is over then. Raises TakesLong."""
+    if _Clock.first_look:
+        raise TakesLong
+    with untimed():
+        yield

@@ -9,10 +9,10 @@ from typing import Any
 from papo.verifiers.engines import Engines
 from papo.verifiers.judging import decide
 from papo.verifiers.rules import Rules
-from papo.verifiers.serving import Reply, serve, untimed
+from papo.verifiers.serving import Reply, serve, untimed_later
 from papo.verifiers.syntax import Unreadable
 
-_ENGINE = Engines(importing=untimed)
+_ENGINE = Engines(importing=untimed_later)
 
 
 def answer(request: dict[str, Any]) -> Reply:

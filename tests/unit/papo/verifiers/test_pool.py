@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from papo.rewards import MathAnswer
+from papo.rewards import MathAnswer, Verdict, batch
 from papo.rewards.batch import Answered, judge_all
-from papo.verifiers.pool import WorkerPool, rest_all
+from papo.verifiers import pool as pool_module
+from papo.verifiers.pool import PutOff, WorkerPool, in_haste, rest_all
 from papo.verifiers.rules import Rules
 
 RULES = Rules()
@@ -175,3 +176,84 @@ def test_hostile_text_does_nothing(tmp_path: Path, pool: WorkerPool) -> None:
     for text in (f"__import__('os').system('touch {trap}')", f"\\input{{{trap}}}", f'exec(\'open("{trap}", "w")\')'):
         assert pool.ask("5", text, RULES).same is False
     assert not trap.exists()
+
+
+def test_in_haste_a_long_pair_is_put_off_and_then_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "FIRST_LOOK", 0.01)
+    pool = WorkerPool(1, cpu_seconds=5.0)
+    with in_haste():
+        assert pool.ask(*RIGHT, RULES).same
+        for _ in range(2):
+            with pytest.raises(PutOff):
+                pool.ask("\\pi", HEAVY, RULES)
+    tried: list[bytes] = []
+    attempt = WorkerPool._attempt  # pyright: ignore[reportPrivateUsage]  # counted
+
+    def counted(self: WorkerPool, request: bytes, worker: pool_module.Worker) -> pool_module.Reply | None:
+        tried.append(request)
+        return attempt(self, request, worker)
+
+    monkeypatch.setattr(WorkerPool, "_attempt", counted)
+    first = pool.ask("\\pi", HEAVY, RULES)
+    assert (first.same, len(tried)) == (False, 1)
+    assert pool.ask("\\pi", HEAVY, RULES) is first
+    pool.rest()
+    assert pool.ask("\\pi", HEAVY, RULES) == first
+    assert len(tried) == 2
+    pool.rest()
+
+
+def test_what_needs_a_slow_import_is_put_off_without_ending_the_worker() -> None:
+    pool = WorkerPool(1, cpu_seconds=5.0)
+    with in_haste():
+        pool.ask(*RIGHT, RULES)
+        (worker,) = workers()
+        with pytest.raises(PutOff):
+            pool.ask("1", r"\int_0^1 2x dx", RULES)
+        assert workers() == [worker]
+    assert pool.ask("1", r"\int_0^1 2x dx", RULES).same
+    assert workers() == [worker]
+    pool.rest()
+
+
+@pytest.mark.parametrize("seconds", [0.02, 5.0])
+def test_bug_069_hostile_answers_wait_and_the_others_do_not(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BUG-138: the verdicts are those that each gets on its own, whatever the order."""
+    monkeypatch.setattr(pool_module, "FIRST_LOOK", 0.01)
+    reward = MathAnswer(cpu_seconds=seconds)
+    done: list[str] = []
+
+    def noting(completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
+        verdict = reward(completion, reference_answer=reference_answer, finish_reason=finish_reason)
+        done.append(completion)
+        return verdict
+
+    hostile = [Answered(completion=boxed(f"{HEAVY} + {number % 3}"), reference_answer="5") for number in range(6)]
+    ordinary = [
+        Answered(completion=boxed(rf"\frac{{1}}{{\sqrt{{{n}}}}}"), reference_answer=rf"\frac{{\sqrt{{{n}}}}}{{{n}}}")
+        for n in range(2, 22)
+    ]
+    verdicts = list(judge_all(noting, [*hostile, *ordinary], threads=2))
+    assert set(done[: len(ordinary)]) == {row.completion for row in ordinary}
+    assert len(done) == len(hostile) + len(ordinary)
+    status = "timeout" if seconds < 0.1 else "ok"
+    assert [verdict.status for verdict in verdicts] == [status] * 6 + ["ok"] * 20
+    assert all(verdict.correct for verdict in verdicts[6:])
+    assert not any(verdict.correct for verdict in verdicts[:6])
+    assert not workers()
+    assert verdicts[0] == reward(hostile[0].completion, reference_answer="5", finish_reason="stop")
+
+
+def test_a_long_file_is_read_as_it_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_AHEAD", 10_000)
+    read: list[int] = []
+
+    def rows() -> Generator[Answered]:
+        for number in range(100):
+            read.append(number)
+            yield Answered(completion=boxed(str(number)), reference_answer="7")
+
+    judged = judge_all(MATH, rows())
+    assert next(judged).correct is False
+    assert len(read) < 15
+    assert [verdict.correct for verdict in judged].count(True) == 1
