@@ -18,6 +18,7 @@ from papo.errors import EngineError
 
 Turns = list[tuple[str, str]]
 """Role and content of each message, the completion last."""
+_MARKER = re.compile(r"<[|\uff5c].*[|\uff5c]>")
 _PRIVATE = range(0xE000, 0xF900)
 
 
@@ -96,11 +97,14 @@ class TextEncoder:
         text = render([(role, self._special.sub(hide, content)) for role, content in turns])
         # One piece where nothing was hidden: the ids that the tokenizer gives to the whole text.
         pieces = re.split(f"{mark}(\\d+){mark}", text)
-        parts = [
-            self._plain(hidden[int(piece)]) if place % 2 else self._encoded(piece, special=True)
-            for place, piece in enumerate(pieces)
-            if piece
-        ]
+        parts: list[Encoding] = []
+        for place, piece in enumerate(pieces):
+            if place % 2:
+                spelled = hidden[int(piece)]
+                # In two, since a marker that is added but not special is found in any text that has it whole.
+                parts += [self._plain(spelled[:1]), self._plain(spelled[1:])]
+            elif piece:
+                parts.append(self._encoded(piece, special=True))
         return Encoding.merge(parts, growing_offsets=False)
 
     def _plain(self, text: str) -> Encoding:
@@ -134,9 +138,10 @@ class TextEncoder:
 
 
 def _special_tokens(tokenizer: Any) -> "re.Pattern[str]":
-    """What spells a special token."""
+    """What spells a special token, or a marker of a chat that its tokenizer calls a plain one (`<｜User｜>`)."""
     added = cast("dict[int, Any]", tokenizer.added_tokens_decoder).values()
-    spelled = {str(token.content) for token in added if token.special} | set(tokenizer.all_special_tokens)
+    marks = {str(token.content) for token in added if token.special or _MARKER.fullmatch(str(token.content))}
+    spelled = marks | set(tokenizer.all_special_tokens)
     longest_first = sorted(filter(None, spelled), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 

@@ -55,6 +55,12 @@ def test_other_files_are_another_reward_wherever_they_lie(tmp_path: Path) -> Non
     assert not set(keys[0]) & set(keys[2])
 
 
+def test_a_folder_may_move_between_two_starts(tmp_path: Path) -> None:
+    wanted = run(with_model(tmp_path / "wanted")).hashes()
+    run(with_model(tmp_path / "run"), limit=1)
+    assert run(with_model(tmp_path / "run", {"path": "elsewhere"})).hashes() == wanted
+
+
 class Mortal(ScriptedEngine):
     """Dies the first time that it is asked for scores."""
 
