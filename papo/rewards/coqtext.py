@@ -15,6 +15,8 @@ _END = re.compile(r'"|\.(?=\s|\Z)')
 _PREFIX = re.compile(r"""\s*(?:[-+*]+|[{}]|\#\[[^]]*\]|(?:all|par|!|[\d,\s-]*\d|\[\s*[\w']+\s*\])\s*:(?!=)"""
                      r"""|(?:Time|Succeed|Fail|Timeout\s+\d+|Local|Global|Program|Private)\b)""")  # fmt: skip
 _WORD = re.compile(r"[^\W\d][\w']*")
+WORDS = re.compile(r"[A-Za-z_][A-Za-z0-9_']*")
+"""Whatever stands beside them: which of the other letters part two words is the checker's to say."""
 THEOREMS = ("Theorem", "Lemma", "Fact", "Remark", "Corollary", "Proposition", "Property")
 DEFINITIONS = ("Definition", "Example", "Instance", "Let", "Goal")
 _RECURSIVE = ("Fixpoint", "CoFixpoint", "Function")
@@ -41,6 +43,10 @@ _WORDS = {
     "give_up": "gives a goal up (give_up)",
     "bypass_check": "turns a check of the kernel off (bypass_check)",
     "native_compute": "compiles machine code (native_compute); vm_compute and lazy do the same without",
+    **dict.fromkeys(
+        ("change_no_check", "exact_no_check", "vm_cast_no_check", "native_cast_no_check"),
+        "leaves a term without a type, on which the virtual machine is not safe",
+    ),
     "Ltac2": "runs Ltac2, which can build any term",
     **dict.fromkeys(("SProp", "StrictProp"), "uses strict propositions, where kernels have accepted a proof of False"),
     **dict.fromkeys(
@@ -154,7 +160,7 @@ def refusal(script: str, *, recursion: bool) -> str | None:
 
 def _fault(sentence: Sentence, depth: int, recursion: bool) -> str | None:
     code, head = sentence.code, sentence.head
-    words = _WORD.findall(sentence.marks + code)
+    words = WORDS.findall(sentence.marks + code)
     barred = _WORDS if recursion else {**_WORDS, **{word: _ALLOWABLE[word] for word in ("fix", "cofix", *_RECURSIVE)}}
     fault = next((barred[word] for word in words if word in barred), _HEADS.get(head))
     if fault is None and head in _ALLOWABLE:

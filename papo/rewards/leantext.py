@@ -6,6 +6,8 @@ while it is elaborated. The judge (`papo.rewards.leanproof`) neither runs nor el
 
 import re
 
+from papo.rewards.coqtext import WORDS
+
 _OPENS = re.compile(r"""--|/-|'\\?"'|r#*"|\"""")
 _NESTED = re.compile(r"/-|-/")
 _STRING = re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -84,7 +86,7 @@ def refusal(script: str) -> str | None:
         code = without_comments(script)
     except ValueError as error:
         return f"{error}"
-    if found := next((word for word in _WORD.findall(code) if word in _BARRED), None):
+    if found := next((word for word in WORDS.findall(code) if word in _BARRED), None):
         return f"{found!r} {_BARRED[found]}"
     if command := _COMMAND.search(code):
         return f"{command[0][:80]!r} has no place in a proof"

@@ -54,7 +54,7 @@ def test_sentences_of_coq() -> None:
         "exact (fix f (n : nat) := f n).", "cofix f.", "Program Fixpoint f (n : nat) := n.", "Let Fixpoint f n := n.",
         "Inductive a := b.", "Private Inductive a := b.", "Record a := b { c : d }.", "Class a := b : c.", "Structure a := {}.",
         'Redirect "a" Check b.', 'Print Universes "a".', 'Load "a".', "Add LoadPath a.", "Declare ML Module a.", "Drop.",
-        "Extraction a.", "Reset a.", "From Ltac2 Require Import Ltac2.", "native_compute.", "Primitive a := b.", "Bogus a.",
+        "Extraction a.", "Reset a.", "From Ltac2 Require Import Ltac2.", "native_compute.", "change_no_check (0 = 0).", "Primitive a := b.", "Bogus a.",
         "Equations f : a.", "MetaCoq Run a.", "Elpi a.", "Set Extraction Output Directory.", "Back 2.", "Quit.",
     ],
 )  # fmt: skip
@@ -135,7 +135,7 @@ def test_comments_of_lean(text: str, code: str) -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "sorry", "by admit", "exact sorryAx _", "axiom f : False", "opaque f : False", "native_decide", "decide\n#eval 1",
+        "sorry", "by admit", "exact ₂sorry", "exact sorryAx _", "axiom f : False", "opaque f : False", "native_decide", "decide\n#eval 1",
         "unsafe def f := 1", "partial def f := f", "@[implemented_by f] def g := 1", "@[extern \"f\"] def g := 1", "@[simp, csimp] x",
         "macro \"a\" : term => `(1)", "macro_rules | `(a) => `(b)", "syntax \"a\" : term", "elab \"a\" : tactic => pure ()",
         "local notation \"a\" => b", "infixl:65 \" + \" => f", "run_cmd x", "by run_tac x", "initialize x", "import Mathlib",
