@@ -147,7 +147,8 @@ def test_a_marker_that_its_tokenizer_calls_plain_is_guarded_too(tmp_path: Path) 
     """Some models' turns begin with added tokens that are not special; a tag that means reasoning stays a token."""
     tokenizer = scoring_models.letter_tokenizer()
     tokenizer.add_tokens(["<|user|>", "<think>"])
-    user, think = (tokenizer.convert_tokens_to_ids(token) for token in ("<|user|>", "<think>"))
+    known = tokenizer.get_vocab()
+    user, think = known["<|user|>"], known["<think>"]
     encode = TextEncoder(tokenizer, input=TextInput(template="<|user|>{question}{completion}"), max_length=None,
                          truncate=None)  # fmt: skip
     ids = encode("1+1?", "<think>2<|user|>Right!").ids
