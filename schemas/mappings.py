@@ -79,7 +79,7 @@ MAPPINGS: dict[MappingName, PublicMapping] = {
     "apps": PublicMapping(
         columns=("problem_id", "id", "question", "starter_code", "input_output"),
         prompt=publicrows.apps_prompt,
-        reference_answer=column("input_output"),
+        reference_answer=publicrows.apps_tests,
         ids=("problem_id", "id"),
     ),
     "codecontests": PublicMapping(

@@ -112,6 +112,12 @@ def apps_prompt(values: Values) -> Any:
     return f"{question.rstrip()}\n\n{starter}" if isinstance(starter, str) and starter.strip() else question
 
 
+def apps_tests(values: Values) -> Any:
+    """APPS: inputs and outputs as JSON, which some copies hold as an object."""
+    found = column("input_output")(values)
+    return json.dumps(_plain(found), ensure_ascii=False) if isinstance(found, dict | list) else found
+
+
 def contest_tests(values: Values) -> str:
     """CodeContests: all tests of a problem as JSON, by their groups."""
     found = dict[str, Any]()
@@ -160,6 +166,15 @@ def _text(values: Values, name: str) -> str:
     if not isinstance(found, str):
         raise UnmappedError(f"{name} is no text")
     return found
+
+
+def _plain(value: Any) -> Any:
+    """With numbers for their spellings, which are a text of their own kind."""
+    if isinstance(value, dict):
+        return {str(name): _plain(inner) for name, inner in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in cast("list[Any]", value)]
+    return json.loads(value) if isinstance(value, str) and type(value) is not str else value
 
 
 def _nested(values: Values, outer: str, inner: str) -> Any:

@@ -17,6 +17,7 @@ CASES = {
     "reward_math": (52, 56, 57, 58, 59, 61, 138),
     "reward_format_hack": (63, 64),
     "reward_runtime": (66, 67, 68, 69, 70, 71),
+    "code_sandbox": (72, 75, 76, 78, 80),
 }
 """Left to later parts: 15, 16, 43, 101."""
 NAMED = re.compile(r"(?i)bug[-_](\d{3}(?:(?:_and|, BUG|_|-)*[-_ ]?\d{3})*)")
