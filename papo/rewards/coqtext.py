@@ -69,6 +69,8 @@ _ADDS = re.compile(r"Add\s+(?:Parametric\s+)?(?:Ring|Field|Morphism|Relation|Set
 _OPTION = re.compile(
     r"(?:Set|Unset)\s+(?:\w+\s+Checking|Definitional|Allow|Universe|Polymorphic|Extraction|Native|Debug|Dump)", re.I
 )
+_CONTEXT = re.compile(r"\bcontext\s+[^\s\[]+\s*\[")
+"""A named context, by which Ltac puts other parts into a function of the library; patterns without a name are fine."""
 _ASSUMING = ("Variable", "Variables", "Hypothesis", "Hypotheses", "Context")
 _REPEATED = ("Import", "Export", "Open", "Close", "Set", "Unset", "Generalizable", "Implicit")
 
@@ -165,6 +167,8 @@ def _fault(sentence: Sentence, depth: int, recursion: bool) -> str | None:
     fault = next((barred[word] for word in words if word in barred), _HEADS.get(head))
     if fault is None and head in _ALLOWABLE:
         return None if recursion else _ALLOWABLE[head]
+    if fault is None and not recursion and _CONTEXT.search(code):
+        return "names a context, which can change a recursive function of the library: leave the name out"
     if fault is None and head in _ASSUMING and depth <= 0:
         return "assumes an axiom, as it stands in no section"
     if fault is None and (

@@ -65,7 +65,7 @@ def test_what_has_no_place_in_coq(script: str) -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "(* Axiom *) intros.", 'idtac "Admitted. Axiom f : False.".', "apply my_fix. exact Axiomatic.", "Proof using Type.",
+        "(* Axiom *) intros.", 'idtac "Admitted. Axiom f : False.".', "apply my_fix. exact Axiomatic.", "match goal with |- context [f ?x] => destruct x | h : context[g] |- _ => idtac end.", "Proof using Type.",
         "Section s. Variable f : False. Lemma a : b. End s.", "Set Implicit Arguments. Unset Printing All. Local Open Scope Z.",
         "Add Ring r : s. Declare Scope x. #[global] Hint Resolve a : core.", "all: lia. [x]: { lia. } 1-2, 4: lia. par: lia.",
         "Instance a : b := c. Definition d := match e with f => g end. Notation \"a\" := b.", "+ -- * lia. *** lia.",
