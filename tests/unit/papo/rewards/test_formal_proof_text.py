@@ -56,6 +56,7 @@ def test_sentences_of_coq() -> None:
         'Redirect "a" Check b.', 'Print Universes "a".', 'Load "a".', "Add LoadPath a.", "Declare ML Module a.", "Drop.",
         "Extraction a.", "Reset a.", "From Ltac2 Require Import Ltac2.", "native_compute.", "change_no_check (0 = 0).", "Primitive a := b.", "Bogus a.",
         "Equations f : a.", "MetaCoq Run a.", "Elpi a.", "Set Extraction Output Directory.", "Back 2.", "Quit.",
+        "exact (²fix f 1).", "préadmit.", "match x with context C [y] => let z := context C[w] in pose z end.",
     ],
 )  # fmt: skip
 def test_what_has_no_place_in_coq(script: str) -> None:
