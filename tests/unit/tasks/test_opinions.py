@@ -10,11 +10,12 @@ from flows.samples import samples
 from papo.errors import JudgeAway
 from papo.judges import EndpointSettings, Judge
 from papo.judges.client import JudgeClient
-from papo.rewards import second_opinion
+from papo.rewards import AnswerMatch, Countdown, OutcomeReward, Verdict, second_opinion
 from schemas.config import RunConfig
 from tasks.journal import read_lines
 from tasks.opening import close_run, open_run
-from tasks.opinions import MOST_TRIES
+from tasks.opinions import MOST_TRIES, Considered, second_opinions
+from tasks.run import Run
 from tests.simulation.judge import ScriptedJudge
 from tests.simulation.test_opinions import opinionated
 from tests.simulation.world import Silent, config_with
@@ -212,6 +213,33 @@ def test_published_shards_are_not_asked_about_again(whole: Bench, tmp_path: Path
 def test_a_run_that_was_amended_to_have_no_judge_asks_nobody(tmp_path: Path) -> None:
     bench = run_with(tmp_path / "run", None)
     assert set(rows_of(bench, "verify")["llm_verdict"].drop_nulls()) == {"failed"}
+
+
+def considered_of(bench: Bench, judge: Judge, rows: int, outcome: OutcomeReward) -> list[Considered]:
+    """As many answers as rows, all rejected by the rules."""
+    verdicts = [Verdict(accuracy=0.0, correct=False, status="ok", extracted="1")] * rows
+    about = pl.DataFrame({"question": [f"{row}?" for row in range(rows)], "reference_answer": ["0"] * rows})
+
+    def use(run: Run) -> list[Considered]:
+        consider = second_opinions(run, bench.config, outcome, stage="verify", iteration=0)
+        return list(consider(iter(verdicts), about))
+
+    return bench.opened(use, judge=judge)
+
+
+def test_what_fails_together_is_asked_in_ever_smaller_parts_until_it_is_answered(whole: Bench, tmp_path: Path) -> None:
+    """All eight, all eight, four and two fail: none of that is held against a single question."""
+    judge = ScriptedJudge(chokes=4)
+    found = considered_of(whole.copy(tmp_path / "run"), judge, 8, AnswerMatch())
+    assert [each.opinion for each in found] == ["equivalent"] * 8
+    assert len(judge.asked) == 8
+
+
+def test_rewards_whose_rules_are_complete_are_left_alone(whole: Bench, tmp_path: Path) -> None:
+    judge = ScriptedJudge()
+    found = considered_of(whole.copy(tmp_path / "run"), judge, 2, Countdown())
+    assert [(each.opinion, each.verdict.correct) for each in found] == [(None, False)] * 2
+    assert judge.asked == []
 
 
 def keys_of(bench: Bench, stage: str) -> set[str]:

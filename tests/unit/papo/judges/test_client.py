@@ -163,11 +163,12 @@ def test_failures_are_not_remembered() -> None:
         assert asker.ask_all([ask()])[0].text is not None
 
 
-def test_concurrency_is_a_bound_for_each_endpoint_and_the_load_is_spread() -> None:
-    def slow(parts: dict[str, str]) -> str:
-        time.sleep(0.02)
-        return "yes"
+def slow(parts: dict[str, str]) -> str:
+    time.sleep(0.02)
+    return "yes"
 
+
+def test_concurrency_is_a_bound_for_each_endpoint_and_the_load_is_spread() -> None:
     one, two = FakeJudge(answer=slow), FakeJudge(answer=slow)
     with serving(one), serving(two):
         replies = client(one.url, two.url, concurrency=3, answer_seconds=5.0).ask_all([ask(row) for row in range(40)])
@@ -178,11 +179,12 @@ def test_concurrency_is_a_bound_for_each_endpoint_and_the_load_is_spread() -> No
 
 def test_one_endpoint_takes_over_for_another() -> None:
     for url in (closed_port(), None):
-        broken, whole = FakeJudge(fail=always(404)), FakeJudge()
+        broken, whole = FakeJudge(fail=always(404)), FakeJudge(answer=slow)
         with serving(broken), serving(whole):
             replies = client(url or broken.url, whole.url, concurrency=2).ask_all([ask(row) for row in range(30)])
         assert all(reply.text is not None for reply in replies)
         assert len(whole.bodies) == 30
+        assert whole.most_at_once <= 2, "the load of the other is no reason to give it more than its bound"
 
 
 def test_a_probe_asks_every_endpoint_and_remembers_nothing() -> None:
