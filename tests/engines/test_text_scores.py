@@ -178,13 +178,16 @@ def test_a_question_of_chat_messages_keeps_its_roles_and_one_in_brackets_is_text
 
 
 def test_a_row_that_is_too_long_has_no_score_and_is_never_cut_unasked(bench: Bench, tmp_path: Path) -> None:
-    """BUG-082: nothing is lost in silence; cutting is a rule that the config declares."""
-    model = scoring_models.encoder(tmp_path / "rm")
+    """BUG-082: nothing is lost in silence; cutting is a rule that the config declares.
+
+    60 positions are no multiple of the widths in use, and no row is padded beyond them.
+    """
+    model = scoring_models.encoder(tmp_path / "rm", max_position_embeddings=60)
     rows = [("a", "b"), ("a" * 40, "b" * 40), ("c", "d")]
     found = scored(bench, tmp_path, model, rows, input=PairInput())
     assert found["status"].to_list() == ["ok", "unscorable", "ok"]
     assert found["score"][1] is None
-    assert "83 tokens, above the model's max_length of 64" in found["reason"][1]
+    assert "83 tokens, above the model's max_length of 60" in found["reason"][1]
     for truncate in ("left", "middle"):
         cut = scored(bench, tmp_path, model, rows, input=PairInput(), truncate=truncate)
         assert cut["status"].to_list() == ["ok"] * 3
