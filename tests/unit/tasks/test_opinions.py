@@ -1,5 +1,6 @@
 """Second opinions in a run: which rows they change, what is recorded, and what happens where the judge fails."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from flows.samples import samples
 from papo.errors import JudgeAway
-from papo.judges import EndpointSettings, Judge
+from papo.judges import Ask, EndpointSettings, Judge, Progress, Reply
 from papo.judges.client import JudgeClient
 from papo.rewards import AnswerMatch, Countdown, OutcomeReward, Verdict, second_opinion
 from schemas.config import RunConfig
@@ -233,6 +234,16 @@ def test_what_fails_together_is_asked_in_ever_smaller_parts_until_it_is_answered
     found = considered_of(whole.copy(tmp_path / "run"), judge, 8, AnswerMatch())
     assert [each.opinion for each in found] == ["equivalent"] * 8
     assert len(judge.asked) == 8
+
+
+def test_the_limit_on_waiting_is_on_waiting_without_any_answer(whole: Bench, tmp_path: Path) -> None:
+    class OneByOne(ScriptedJudge):
+        def ask_all(self, asks: Sequence[Ask], progress: Progress | None = None) -> list[Reply]:
+            return [*super().ask_all(asks[:1]), *(self._failed() for _ in asks[1:])]
+
+    bench = whole.copy(tmp_path / "run")
+    bench.config = opinionated(pause_seconds=12.0)
+    assert len(considered_of(bench, OneByOne(), 12, AnswerMatch())) == 12
 
 
 def test_rewards_whose_rules_are_complete_are_left_alone(whole: Bench, tmp_path: Path) -> None:
