@@ -21,6 +21,7 @@ from tasks.store import encode
 
 Ask = Callable[[RewardModel, pl.DataFrame], Iterator[Verdict]]
 """One verdict for each row of question, completion and finish_reason, in their order."""
+_FILES = " sha256="
 
 
 def asking(run: Run, state: IterationState, *, name: str) -> Ask:
@@ -41,7 +42,22 @@ def version_of(run: Run, outcome: OutcomeReward) -> str:
     """What judges, and by which rules: of a reward model, with what its files hash to."""
     if not isinstance(outcome, RewardModel):
         return outcome.version
-    return f"{outcome.version} sha256={run.hashed(_folder_of(run, outcome))}"
+    return f"{outcome.version}{_FILES}{run.hashed(_folder_of(run, outcome))}"
+
+
+def note_other_files(run: Run, state: IterationState, version: str) -> None:
+    """Say so where the reward model's files are not those that judged the iteration before: an event and a message."""
+    _, is_model, now = version.rpartition(_FILES)
+    if not is_model or not state.iteration:
+        return
+    last = run.store.load(run.artifact("verify", 0, iteration=state.iteration - 1))["verifier_version"][0]
+    _, was_model, before = last.rpartition(_FILES)
+    if was_model and before != now:
+        run.journal.event("reward_model_changed", iteration=state.iteration, before=before, now=now)
+        run.reporter.message(
+            f"The reward model's files are others than before (sha256 {now[:16]}…, was {before[:16]}…): from iteration "
+            f"{state.iteration} on another model judges."
+        )
 
 
 def numerics(config: RunConfig, outcome: OutcomeReward) -> dict[str, Any]:

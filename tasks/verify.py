@@ -12,7 +12,7 @@ from schemas.config import RewardConfig, RunConfig, identity_of
 from schemas.frames import Outcomes, columns_of
 from schemas.records import FrameRef, IterationState
 from tasks.opinions import Consider, Considered, by_rules_alone, opinion_version, second_opinions
-from tasks.rewardmodels import Ask, asking, numerics, version_of
+from tasks.rewardmodels import Ask, asking, note_other_files, numerics, version_of
 from tasks.run import Run
 from tasks.stage import stage
 
@@ -29,6 +29,8 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
     config = run.configs(state.iteration)
     reward = config.reward
     version = version_of(run, reward.outcome)
+    if isinstance(reward.outcome, RewardModel):
+        note_other_files(run, state, version)
     failed: Faulty = []
     made = [
         run.made(

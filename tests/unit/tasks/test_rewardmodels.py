@@ -61,6 +61,16 @@ def test_a_folder_may_move_between_two_starts(tmp_path: Path) -> None:
     assert run(with_model(tmp_path / "run", {"path": "elsewhere"})).hashes() == wanted
 
 
+def test_other_files_in_the_middle_of_a_run_are_said_aloud(tmp_path: Path) -> None:
+    bench = run(with_model(tmp_path / "run"), "a", limit=1)
+    run(bench, "a", limit=1)
+    assert bench.events("reward_model_changed") == []
+    run(bench, "b")
+    (event,) = bench.events("reward_model_changed")
+    assert (event["iteration"], event["before"], event["now"]) == (2, "a", "b")
+    assert frame(bench, "verify", 2)["verifier_version"][0].endswith(" sha256=b")
+
+
 class Mortal(ScriptedEngine):
     """Dies the first time that it is asked for scores."""
 

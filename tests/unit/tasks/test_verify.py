@@ -128,7 +128,7 @@ def test_bug_068_a_reward_that_fails_its_sample_is_a_fault_of_the_config(tmp_pat
     config.write_text(
         "data: {train: {kind: chains}}\nmodel: {path: .}\nreward: {outcome: {kind: custom, target: 'nowhere.py:f'}}\n"
     )
-    with pytest.raises(ConfigError, match=r"reward\.outcome\.target (.|\n)*nowhere\.py does not exist"):
+    with pytest.raises(ConfigError, match=r"reward\.outcome (.|\n)*nowhere\.py does not exist"):
         load_config(config, [])
 
 
