@@ -106,6 +106,16 @@ QUIET = {
     "has a right": (
         "for line in open('/proc/self/status'):\n    if line.startswith(('CapEff', 'CapPrm', 'CapInh', 'CapAmb')) and int(line.split()[1], 16): print('HARM')"
     ),
+    "takes the watch's limits away": (
+        "import os, resource\nfor n in range(16):\n    for pid in (1, os.getppid()):\n"
+        "        try: resource.prlimit(pid, n, (0, 0)); print('HARM')\n        except (OSError, ValueError): pass"
+    ),
+    "starves the watch": (
+        "import os\ntries = [lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)), lambda: os.setpriority(0, 1, 19),\n"
+        "    lambda: os.setpriority(2, 0, 19), lambda: os.setpriority(1, 0, 19), lambda: os.sched_setaffinity(1, {0})]\n"
+        "for t in tries:\n    try: t(); print('HARM')\n    except OSError: pass"
+    ),
+    "asks the watch to stop": "import os, time\nfor s in range(1, 65):\n    try: os.kill(1, s)\n    except OSError: pass\ntime.sleep(0.2); print('still here')",
     "writes to a disk": "open('/dev/sda', 'wb'); print('HARM')",
 }
 """Whatever way these end is fine, as long as no HARM is done."""

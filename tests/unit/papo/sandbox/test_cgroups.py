@@ -13,7 +13,7 @@ import pytest
 from papo.sandbox import Isolation, Limits, Outcome, cgroups, isolation, membership, run
 from papo.sandbox.isolation import python
 
-LIMITS = Limits(cpu_seconds=2.0, wall_seconds=4.0, memory_bytes=200 * 2**20, disk_bytes=16 * 2**20, processes=16)
+LIMITS = Limits(cpu_seconds=4.0, wall_seconds=20.0, memory_bytes=200 * 2**20, disk_bytes=16 * 2**20, processes=16)
 MOST = LIMITS.memory_bytes + LIMITS.disk_bytes + cgroups.SLACK_BYTES
 TOGETHER = """
 import os, time
@@ -26,7 +26,7 @@ time.sleep(60)
 UNWAITED = """
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-while True:
+for _ in range({count}):
     if os.fork() == 0:
         until = time.process_time() + 0.05
         while time.process_time() < until: pass
@@ -93,11 +93,13 @@ def test_what_the_kernel_ends_is_over_its_memory(kind: Isolation, monkeypatch: p
 @real
 @pytest.mark.slow
 def test_children_that_nobody_waits_for_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they used is lost to their parent, so that without a group only the clock ends this one."""
-    limits = Limits(cpu_seconds=0.5, wall_seconds=2.0, memory_bytes=LIMITS.memory_bytes)
-    assert ended(UNWAITED, limits).ending in ("cpu", "busy")
+    """What they used is lost to their parent, and to who only looks at the tree."""
+    limits = replace(LIMITS, cpu_seconds=0.5, wall_seconds=30.0)
+    assert ended(UNWAITED.format(count=1000), limits).ending == "cpu"
+    counted = ended(UNWAITED.format(count=12), replace(limits, cpu_seconds=5.0))
     monkeypatch.setattr(cgroups, "make", lambda limits: None)
-    assert ended(UNWAITED, limits).ending in ("wall", "busy")
+    lost = ended(UNWAITED.format(count=12), replace(limits, cpu_seconds=5.0))
+    assert counted.cpu_seconds > 0.6 > lost.cpu_seconds
 
 
 @real
