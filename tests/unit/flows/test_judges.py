@@ -103,7 +103,7 @@ def test_a_run_without_second_opinion_has_no_judge() -> None:
 def test_a_judge_that_is_away_is_found_before_anything_is_created(tmp_path: Path) -> None:
     places, quiet = Places(runs=tmp_path), Silent()
     with pytest.raises(ConfigError, match="No endpoint"):
-        build._open(
+        build.open_config(
             "new", config_of(closed_port()), base=tmp_path, amend=False, reporter=quiet, places=places, advancing=True
         )
     assert list(tmp_path.iterdir()) == []
