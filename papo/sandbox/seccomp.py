@@ -38,16 +38,14 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "personality": (135, 92), "modify_ldt": (154, None), "iopl": (172, None), "ioperm": (173, None),
     "reboot": (169, 142), "swapon": (167, 224), "swapoff": (168, 225), "acct": (163, 89), "vhangup": (153, 58),
     "settimeofday": (164, 170), "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
-    "nfsservctl": (180, 42), "_sysctl": (156, None), "ioprio_set": (251, 30),
+    "nfsservctl": (180, 42), "_sysctl": (156, None),
+    # Its place in the queue: who has to wait for a processor is not judged (`busy`), so nobody may choose to.
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274), "setpriority": (141, 140), "ioprio_set": (251, 30),
 }  # fmt: skip
 """Numbers on x86_64 and aarch64; None: there is no such call."""
 CLONE, CLONE3, SOCKET, SOCKETPAIR, IOCTL = (56, 220), (435, 435), (41, 198), (53, 199), (16, 29)
-FIRST: dict[str, tuple[int, int]] = {
-    "prlimit64": (302, 261), "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118), "sched_setattr": (314, 274),
-}  # fmt: skip
-"""Refused for process 1 only, which may be of the program's own user: it watches, and must not be held up."""
-SETPRIORITY = (141, 140)
+PRLIMIT = (302, 261)
 NAMESPACES, AF_UNIX, TIOCSTI, TIOCLINUX = 0x7E020000, 1, 0x5412, 0x541C
 _LOAD, _EQUAL, _ABOVE, _ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _SECCOMP, _FILTER = 22, 2
@@ -82,10 +80,8 @@ def program(machine: str) -> list[Instruction]:
     found += [(_EQUAL, 0, 4, CLONE[at]), _argument(0), (_ANY, 0, 1, NAMESPACES), refused, allowed]
     for call in (SOCKET, SOCKETPAIR):
         found += [(_EQUAL, 0, 4, call[at]), _argument(0), (_EQUAL, 1, 0, AF_UNIX), refused, allowed]
-    for numbers in FIRST.values():
-        found += [(_EQUAL, 0, 4, numbers[at]), _argument(0), (_EQUAL, 0, 1, 1), refused, allowed]
-    found += [(_EQUAL, 0, 6, SETPRIORITY[at]), _argument(0), (_EQUAL, 0, 2, 0), _argument(1), (_EQUAL, 0, 1, 1)]
-    found += [refused, allowed]
+    # Process 1 watches, and may be of the program's own user: its limits are not the program's to set.
+    found += [(_EQUAL, 0, 4, PRLIMIT[at]), _argument(0), (_EQUAL, 0, 1, 1), refused, allowed]
     # Typing into a terminal that was left open.
     found += [(_EQUAL, 0, 4, IOCTL[at]), _argument(1), (_EQUAL, 1, 0, TIOCSTI), (_EQUAL, 0, 1, TIOCLINUX), refused]
     return [*found, allowed]

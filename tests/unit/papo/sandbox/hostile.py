@@ -112,7 +112,8 @@ QUIET = {
     ),
     "starves the watch": (
         "import os\ntries = [lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)), lambda: os.setpriority(0, 1, 19),\n"
-        "    lambda: os.setpriority(2, 0, 19), lambda: os.setpriority(1, 0, 19), lambda: os.sched_setaffinity(1, {0})]\n"
+        "    lambda: os.setpriority(2, 0, 19), lambda: os.setpriority(1, 0, 19), lambda: os.sched_setaffinity(1, {0}),\n"
+        "    lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)), lambda: os.nice(19), lambda: os.sched_setaffinity(0, {0})]\n"
         "for t in tries:\n    try: t(); print('HARM')\n    except OSError: pass"
     ),
     "asks the watch to stop": "import os, time\nfor s in range(1, 65):\n    try: os.kill(1, s)\n    except OSError: pass\ntime.sleep(0.2); print('still here')",
