@@ -17,13 +17,13 @@ from schemas.filechecks import resolve
 from schemas.loading import load_config
 from schemas.mappings import MappingName
 from schemas.rewardmodels import verifier_of
-from tasks.answerfiles import TASKS
 from tasks.datacheck import FLAGS, Checked, check_data
 from tasks.dataprepare import Format, prepare_data
 from tasks.datareport import MEANINGS, page_of, report_of
 from tasks.datarows import data_rows
 from tasks.difficulty import PassRate, read_rates
 from tasks.promptlengths import prompt_lengths
+from tasks.references import TASKS, unusable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,8 @@ def _plan(asked: Asked) -> _Plan:
         _one_of("mapping", asked.mapping, get_args(MappingName))
     if asked.task is not None:
         _one_of("task", asked.task, tuple(TASKS))
+        if (reason := unusable(asked.task)) is not None:
+            raise ConfigError(f"--task {asked.task}: no reference can be judged here ({reason}).")
     if (asked.model is None) != (asked.max_prompt_length is None):
         raise ConfigError("--model and --max-prompt-length go together: the limit is in tokens of that model.")
     sources: dict[str, DataSource] = {"train": _file(asked, asked.source)}

@@ -10,7 +10,8 @@ from flows.reporters import reporter_for
 from papo.rewards import MathAnswer
 from schemas.loading import load_config
 from schemas.rewardmodels import verifier_in
-from tasks.answerfiles import unverifiable, verify_answers
+from tasks.answerfiles import verify_answers
+from tasks.references import unverifiable
 
 
 def verify(

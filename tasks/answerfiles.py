@@ -10,53 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from papo.errors import DataError
-from papo.rewards import (
-    Answered,
-    AnswerMatch,
-    Countdown,
-    KnightsKnaves,
-    MathAnswer,
-    MultipleChoice,
-    ReasoningGym,
-    Verdict,
-    Verifier,
-    ZebraGrid,
-    judge_all,
-)
+from papo.rewards import Answered, Verdict, Verifier, judge_all
 from papo.rewards.second_opinion import ASKED_OF
 from tasks.fileopinions import ConsiderRows, by_rules
 from tasks.opinions import Considered
+from tasks.references import TASKS, unusable
 from tasks.rowfaults import FaultyRow, RowFaults, Spelled, id_of, named
 from tasks.rowfiles import Row, named_rows
 
 COLUMNS = ("id", "reference_answer", "completion", "task")
 QUESTION = "question"
 """A further column, which a second opinion is shown."""
-TASKS: dict[str, Verifier] = {
-    "math": MathAnswer(),
-    "math_answer": MathAnswer(),
-    "answer_match": AnswerMatch(),
-    "multiple_choice": MultipleChoice(),
-    "countdown": Countdown(),
-    "knights_knaves": KnightsKnaves(),
-    "zebra_grid": ZebraGrid(),
-    "reasoning_gym": ReasoningGym(),
-}
-SPELLINGS = ("\\boxed{{{}}}", "<answer>{}</answer>", "#### {}", "{}")
-"""An answer as completions have it; the last for rewards that look at the whole text."""
 _WAY_OUT = (
     "Repair these rows: id, reference_answer and completion are what each needs; task is math where it is left out."
 )
-
-
-@runtime_checkable
-class ChecksReference(Protocol):
-    """A reward that can say of a reference alone whether anything can be verified against it."""
-
-    def check_reference(self, reference_answer: str) -> str | None: ...
 
 
 Progress = Callable[[int, int], None]
@@ -129,39 +99,6 @@ def verify_answers(
     return figures
 
 
-def unverifiable(source: Path, column: str, reward: Verifier) -> Iterator[tuple[Row, str | None]]:
-    """Each row of a data file with the reason why its reference does not verify against itself, or None if it does."""
-    for row in named_rows(source, (column,), skip=0, take=None):
-        value = row.values.get(column)
-        if row.fault is not None:
-            yield row, row.fault
-        elif not isinstance(value, str):
-            yield row, f"{column} is {named(value)}"
-        else:
-            yield row, self_check(reward, str(value))
-
-
-def self_check(reward: Verifier, reference: str) -> str | None:
-    """Why a reference is none; of one that is an answer as well, whether it is judged right as a completion."""
-    if isinstance(reward, ChecksReference) and not isinstance(reward, MathAnswer):
-        return reward.check_reference(reference)
-    verdicts = list(spelled_out(reward, reference, reference))
-    if any(verdict.correct for verdict in verdicts):
-        return None
-    told = next((verdict for verdict in verdicts if verdict.status != "no_answer"), verdicts[0])
-    return told.reason or "is not equal to itself"
-
-
-def spelled_out(reward: Verifier, answer: str, reference: str) -> Iterator[Verdict]:
-    """Verdicts on an answer in each place where rewards look for one, until one is right: which of them the reward at
-    hand looks at is its own setting."""
-    for form in SPELLINGS:
-        verdict = reward(form.format(answer), reference_answer=reference, finish_reason="stop")
-        yield verdict
-        if verdict.correct:
-            return
-
-
 def _answered(source: Path) -> Iterator[Answered]:
     for row in named_rows(source, COLUMNS, skip=0, take=None):
         yield Answered(
@@ -232,4 +169,6 @@ def _faults_of(row: Row, seen: dict[str, str]) -> list[str]:
     task = values.get("task")
     if task is not None and (not isinstance(task, str) or task not in TASKS):
         found.append(f"task is none of {', '.join(TASKS)}")
+    elif task is not None and (reason := unusable(task)) is not None:
+        found.append(f"task {task} cannot be judged here: {reason}")
     return found

@@ -7,9 +7,10 @@ from typing import Literal
 
 from papo.rewards import Verifier
 from papo.verifiers.pool import rest_all
-from tasks.answerfiles import Progress, self_check, spelled_out
+from tasks.answerfiles import Progress
 from tasks.datarows import WORDS, DataRow, grams
 from tasks.difficulty import PassRate
+from tasks.references import self_check, spelled_out
 
 Reason = Literal[
     "faulty",

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from papo.rewards import Countdown, KnightsKnaves, MultipleChoice, OutcomeReward, ZebraGrid
+from papo.rewards import Countdown, KnightsKnaves, MultipleChoice, Verifier, ZebraGrid
 
 ROUNDS = settings(max_examples=60, deadline=None)
 GRID = json.dumps({"header": ["House", "Pet"], "rows": [["1", "cat"], ["2", "dog"]]})
-JUDGES: list[tuple[OutcomeReward, str]] = [
+JUDGES: list[tuple[Verifier, str]] = [
     (MultipleChoice(), '{"answer": "B", "options": ["Rome", "Paris"]}'),
     (Countdown(), "5 + 24 - 4"),
     (KnightsKnaves(), "Zoey is a fool, and Riley is a sage."),
@@ -64,7 +64,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-def accuracy(rule: OutcomeReward, answer: str, gold: str, wrapper: str = WRAPPERS[1]) -> float | None:
+def accuracy(rule: Verifier, answer: str, gold: str, wrapper: str = WRAPPERS[1]) -> float | None:
     return rule(wrapper.format(answer), reference_answer=gold, finish_reason="stop").accuracy
 
 
@@ -134,7 +134,7 @@ def test_grids(height: int, width: int, data: st.DataObject, wrapper: str):
 @pytest.mark.parametrize(("rule", "gold"), JUDGES)
 @ROUNDS
 @given(st.one_of(ANY_TEXT, PIECES), st.booleans())
-def test_no_text_raises_and_none_of_it_is_right_by_chance(rule: OutcomeReward, gold: str, text: str, tagged: bool):
+def test_no_text_raises_and_none_of_it_is_right_by_chance(rule: Verifier, gold: str, text: str, tagged: bool):
     completion = f"<answer>{text}</answer>" if tagged else text
     verdict = rule(completion, reference_answer=gold, finish_reason="stop")
     assert verdict.accuracy is not None
@@ -143,7 +143,7 @@ def test_no_text_raises_and_none_of_it_is_right_by_chance(rule: OutcomeReward, g
 
 
 @pytest.mark.parametrize(("rule", "gold"), JUDGES)
-def test_huge_and_deep_texts_are_judged(rule: OutcomeReward, gold: str):
+def test_huge_and_deep_texts_are_judged(rule: Verifier, gold: str):
     """Quadratic rules would take hours on these, so that this test would not end."""
     many = 50_000
     for text in (

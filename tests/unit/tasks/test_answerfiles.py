@@ -11,6 +11,7 @@ from flows.cli import app
 from papo.errors import DataError
 from papo.rewards import AnswerMatch, MathAnswer
 from tasks.answerfiles import Figures, verify_answers
+from tasks.references import unusable
 
 ROWS: list[dict[str, Any]] = [
     {"id": 7, "reference_answer": "1/2", "completion": r"so \boxed{0.5}"},
@@ -120,3 +121,19 @@ def test_the_command_does_one_thing(tmp_path: Path) -> None:
     source = str(written(tmp_path / "in.jsonl", ROWS))
     assert CliRunner().invoke(app, ["verify", source]).exit_code == 2
     assert CliRunner().invoke(app, ["verify", source, "--output", "x", "--references", "answer"]).exit_code == 2
+
+
+def test_a_task_that_cannot_be_judged_here_is_a_fault_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file would else come back with every row of that task undecided."""
+    monkeypatch.setattr("papo.rewards.reasoning_gym.installed", lambda: None)
+    unusable.cache_clear()
+    try:
+        with pytest.raises(DataError, match=r"task reasoning_gym cannot be judged here: .* is not installed"):
+            verified(tmp_path, [*ROWS[:1], {**ROWS[1], "task": "reasoning_gym"}])
+        source = written(tmp_path / "rows.jsonl", [{"prompt": "a", "answer": "b"}])
+        result = CliRunner().invoke(app, ["data", "check", str(source), "--task", "reasoning_gym"])
+        assert result.exit_code == 2
+    finally:
+        unusable.cache_clear()
