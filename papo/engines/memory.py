@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from papo.engines.out_of_memory import ran_out
 from papo.errors import EngineError
 
 T = TypeVar("T")
@@ -27,14 +28,14 @@ class Shrinking(Protocol):
 def within_memory(learner: Shrinking, add_up: Callable[[int], T]) -> T:
     """`add_up(micro_batch_size)`, which gathers the gradient of one optimizer step and applies nothing.
 
-    Where memory runs out, what was gathered is dropped and it is called again with half the rows. Raises
-    torch.OutOfMemoryError where the learner cannot do that.
+    Where memory runs out, what was gathered is dropped and it is called again with half the rows. Raises the error that
+    said so where the learner cannot do that.
     """
     while True:
         try:
             return add_up(learner.micro_batch_size)
-        except torch.OutOfMemoryError:
-            if not learner.can_shrink:
+        except RuntimeError as error:
+            if not (ran_out(error) and learner.can_shrink):
                 raise
         # After the except block, as its traceback holds on to the activations.
         learner.shrink()

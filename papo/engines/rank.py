@@ -17,6 +17,7 @@ from typing import Any
 
 from papo import errors
 from papo.engines.messages import VERBS, Answer, Channel, Command, Failure, Tick, from_json, to_json
+from papo.engines.out_of_memory import ran_out
 from papo.engines.settings import EngineSettings
 from papo.errors import EngineError, OutOfMemory, PapoError
 
@@ -74,8 +75,7 @@ def _worker(settings: EngineSettings, channel: Channel) -> Any:
 def _failure(verb: str, error: Exception) -> Failure:
     if isinstance(error, PapoError) and hasattr(errors, type(error).__name__):
         return Failure(error=type(error).__name__, message=str(error))
-    # By its name, as torch is not imported here.
-    spent = type(error).__name__ == "OutOfMemoryError" and verb in IN_MICRO_BATCHES
+    spent = ran_out(error) and verb in IN_MICRO_BATCHES
     kind = OutOfMemory if spent else EngineError
     return Failure(error=kind.__name__, message=f"{verb} failed with {type(error).__name__}: {error}")
 

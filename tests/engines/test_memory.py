@@ -83,17 +83,22 @@ def test_rows_are_halved_until_they_fit_and_no_further() -> None:
             self.micro_batch_size //= 2
             self.can_shrink = self.micro_batch_size > 1
 
-    def fits(limit: int) -> int:
+    def fits(limit: int, error: Exception) -> int:
         def add_up(size: int) -> int:
             if size > limit:
-                raise torch.OutOfMemoryError
+                raise error
             return size
 
         return memory.within_memory(Counting(), add_up)
 
-    assert [fits(limit) for limit in (8, 5, 1)] == [8, 4, 1]
-    with pytest.raises(torch.OutOfMemoryError):
-        fits(0)
+    # What an allocator says, and what a library of CUDA's says that allocates by itself.
+    library = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    for error in (torch.OutOfMemoryError(), library):
+        assert [fits(limit, error) for limit in (8, 5, 1)] == [8, 4, 1]
+        with pytest.raises(type(error)):
+            fits(0, error)
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        fits(4, RuntimeError("CUDA error: device-side assert triggered"))
 
 
 def test_several_ranks_start_again_with_half_the_rows(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
