@@ -78,7 +78,8 @@ class Box:
             "group": cgroups.places(self._group),
             "files": {name: base64.b64encode(content).decode() for name, content in files.items()},
         }
-        spec["argv"] = [text.format(program=spec["program"]) for text in argv]
+        # Not by format: an argument may hold braces of its own.
+        spec["argv"] = [text.replace("{program}", spec["program"]) for text in argv]
         try:
             self._process = subprocess.Popen(
                 [python(), "-I", "-S", "-c", _BOOT, str(_HERE.parent), *map(str, order)],

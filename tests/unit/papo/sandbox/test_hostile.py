@@ -137,6 +137,14 @@ def test_what_is_left_behind_is_counted_and_killed(kind: Isolation) -> None:
     assert (outcome.ending, outcome.left) == ("exit", 1)
 
 
+def test_an_argument_may_hold_braces() -> None:
+    """It used to raise, after pipes were opened that nobody closed."""
+    opened = len(os.listdir("/proc/self/fd"))
+    outcome = run(["/bin/echo", "{x} {", "{program}"], files={}, limits=Limits(), isolation="namespaces")
+    assert outcome.stdout.startswith(b"{x} { /")
+    assert len(os.listdir("/proc/self/fd")) == opened
+
+
 def test_survivors_would_be_seen() -> None:
     """Else the check after each of these tests says nothing."""
     argv = [python(), "-c", "import time; print(0, flush=True); time.sleep(60)"]
