@@ -1,4 +1,5 @@
-"""The mutants: sign, ddof, eps, mask, the wrong set, off by one, the wrong divisor, and mixed-up names."""
+"""The mutants: sign, ddof, eps, mask, the wrong set, off by one, the wrong divisor, and mixed-up names; and of what
+decides about rewards: a check left out, whose word it was, an answer that runs."""
 
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ LAWS = (*GROUP, "tests/properties/test_advantages.py")
 TOKEN_LAWS = (*TOKEN, "tests/properties/test_token_advantages.py")
 LOSS = ("tests/golden/test_loss_families.py", "tests/golden/test_losses.py", "tests/unit/papo/losses")
 LOSS_LAWS = (*LOSS, "tests/properties/test_losses.py")
+_RATES, _WORDS = "tests/unit/papo/test_passrates.py", "tests/unit/papo/test_correctness.py"
+REWARDS = "tests/unit/papo/rewards"
 HAND = ("tests/golden/test_by_hand.py", *LOSS)
 
 
@@ -310,6 +313,46 @@ MUTANTS: list[Mutant] = [
         ("precise / temperature", "precise * temperature"),
         ("scaled.logsumexp(-1) - (scaled", "scaled.logsumexp(-1) + (scaled"),
     ),
+    *_of(
+        "gym",
+        "guards",
+        ("tests/unit/papo/gym/test_guards.py",),
+        ("if odd is not None:", "if odd is None and text is None:"),
+        (" or not _ALLOWED.fullmatch(text)", ""),
+        ("set(_CALLED.findall(text)) - FUNCTIONS", "set[str]()"),
+        ('any("__" in name or name.startswith("_") for', "any(False for"),
+    ),
+    *_of(
+        "rewards",
+        "structured",
+        (f"{REWARDS}/test_countdown.py", f"{REWARDS}/test_knights.py", f"{REWARDS}/test_zebra.py"),
+        ("if found is not None and found.strip():", "if found is not None:"),
+        ("if len(found) < len(pairs):", "if len(found) > len(pairs):"),
+        ("found = text[start : match.end()] if level == 0 else found", "found = text[start : match.end()]"),
+    ),
+    *_of(
+        "rewards",
+        "second_opinion",
+        (f"{REWARDS}/test_second_opinion.py",),
+        (
+            'verdict.correct is not False or verdict.status != "ok"',
+            'verdict.correct is not False or verdict.status == ""',
+        ),
+        ('if opinion != "equivalent":', 'if opinion == "different":'),
+        ("values_in(answer) > values_in(reference_answer)", "values_in(answer) < 0"),
+        ('text.rpartition("</think>")[2]', "text"),
+        (".translate(_LOOKALIKES)", ""),
+    ),
+    *_of(
+        "rewards",
+        "reward_model",
+        (f"{REWARDS}/test_reward_model.py",),
+        ("score >= self.correct_from", "score > self.correct_from"),
+        ('if finish_reason == "length" and self.truncated == "zero":', 'if self.truncated == "none":'),
+    ),
+    Mutant("papo/passrates.py", 'pl.col("pass_rate") == 0.0', 'pl.col("pass_rate") <= 0.5', (_RATES,)),
+    Mutant("papo/passrates.py", 'pl.struct("iteration", "group_id")', 'pl.struct("group_id")', (_RATES,)),
+    Mutant("papo/correctness.py", 'return "reward_model" in judged_by', 'return "llm" in judged_by', (_WORDS,)),
 ]
 
 EXPLAINED: dict[tuple[str, str], str] = {

@@ -56,6 +56,7 @@ def test_bug_133_rows_that_are_never_or_always_solved_are_listed_over_their_visi
         ("dark", None, 0, 2, 1, 1, 1),
     ]
     assert unsolved(rates, min_visits=2)["prompt_id"].to_list() == ["hard"]
+    assert unsolved(rates, min_visits=1)["prompt_id"].to_list() == ["hard"]
     assert unsolved(rates, min_visits=3).is_empty()
     assert solved(rates, min_visits=3)["prompt_id"].to_list() == ["easy"]
 

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from papo.rewards import ZebraGrid
+from papo.rewards.structured import last_object
 
 HEADER = ["Position", "Music-Genre", "Pet"]
 ROWS = [["1", "hip-hop", "guinea-pig"], ["2", "folk", "cat"]]
@@ -83,3 +84,9 @@ def test_a_reference_that_is_no_grid_is_never_a_free_reward(gold: str):
     assert RULE.check_reference(gold) is not None
     verdict = RULE(f"<answer>{gold}</answer>", reference_answer=gold, finish_reason="stop")
     assert (verdict.accuracy, verdict.status) == (None, "unscorable")
+
+
+def test_an_object_that_was_cut_off_is_no_answer() -> None:
+    """Nor is one that stands complete inside of it."""
+    assert last_object('so {"header": {"a": 1}, "rows": [') is None
+    assert last_object('{"a": {"b": 1}} and {"c": {"d": 2}') == '{"a": {"b": 1}}'
