@@ -66,9 +66,13 @@ FUNCTIONS = frozenset(
     ]
 )
 """What an expression may call."""
-_NAME = re.compile(r"[^\W\d]\w*")
-_CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
-_ALLOWED = re.compile(r"(?:[\w\s+\-*/^(),]|(?<=\d)\.|\.(?=\d))*")
+CONSTANTS = frozenset(["pi", "E", "I", "GoldenRatio"])
+_SYMBOL = re.compile(r"[A-Za-z]_?\d{0,2}|alpha|beta|gamma|theta|lamda|mu|nu|rho|sigma|tau|phi|psi|omega")
+_ARITHMETIC = (
+    ast.Expression, ast.Call, ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, ast.Constant, ast.Add, ast.Sub, ast.Mult,
+    ast.Div, ast.Pow, ast.UAdd, ast.USub,
+)  # fmt: skip
+"""What sympy is given, as Python reads it: nothing else can be named, so nothing else can be reached."""
 
 
 def plain_value(text: str, *_: Any) -> Any:
@@ -86,15 +90,36 @@ def plain_value(text: str, *_: Any) -> Any:
 
 
 def checked_expression(text: str) -> str:
-    """`text` itself, if it is arithmetic with names and FUNCTIONS. Raises ValueError."""
-    if len(text) > LONGEST or not _ALLOWED.fullmatch(text):
-        raise ValueError("it holds a character that no plain expression has")
-    if any("__" in name or name.startswith("_") for name in _NAME.findall(text)):
-        raise ValueError("it holds a private name")
-    called = set(_CALLED.findall(text)) - FUNCTIONS
-    if called:
-        raise ValueError(f"it calls {', '.join(sorted(called))[:80]}, which no plain expression does")
+    """`text` itself, if Python reads it as arithmetic of numbers, symbols, CONSTANTS and calls of FUNCTIONS.
+
+    sympy evaluates what it is given with all of `builtins` in reach, so what a text is made of is held to a list.
+    Raises ValueError.
+    """
+    if len(text) > LONGEST or not text.isascii():
+        raise ValueError("it is too long, or holds a character that no plain expression has")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"it cannot be read: {error}") from None
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        fault = _fault_of(node, is_called=id(node) in called)
+        if fault is not None:
+            raise ValueError(f"it holds {fault}, which no plain expression does")
     return text
+
+
+def _fault_of(node: ast.AST, *, is_called: bool) -> str | None:
+    if not isinstance(node, _ARITHMETIC):
+        return f"a {type(node).__name__}"
+    if isinstance(node, ast.Constant):
+        # Of numbers, True is one for isinstance.
+        return None if type(node.value) in (int, float) else f"{node.value!r:.80}"
+    if isinstance(node, ast.Name):
+        known = node.id in FUNCTIONS if is_called else node.id in CONSTANTS or _SYMBOL.fullmatch(node.id)
+        return None if known else f"the name {node.id[:80]}"
+    is_odd = isinstance(node, ast.Call) and (node.keywords or not isinstance(node.func, ast.Name))
+    return "a call of no function" if is_odd else None
 
 
 def disarm() -> None:

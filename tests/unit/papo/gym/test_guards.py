@@ -26,7 +26,15 @@ PROGRAMS = [
     "(" * 500,
     "1" * 20_000,
 ]
-EXPRESSIONS = ["(3 + 4)*2 - 1/2", "x**3/3 + C", "sin(2*x) + exp(-x)", "2.5*x", "sqrt(2)", ".5 + 1."]
+EXPRESSIONS = [
+    "(3 + 4)*2 - 1/2",
+    "x**3/3 + C",
+    "sin(2*x) + exp(-x)",
+    "2.5*x",
+    "sqrt(2)",
+    ".5 + 1.",
+    "-log(Abs(x)) + C1 + E*pi",
+]
 ATTACKS = [
     "__import__('os')",
     "x.__class__",
@@ -43,6 +51,30 @@ ATTACKS = [
     "x = 1",
     "_private",
     "1" * 20_000,
+    "(eval)((chr)(49) + (chr)(50))",
+    "((chr))(49)",
+    "(open)(0)",
+    "Max(exit)",
+    "Integer(1)(2)",
+    "(atan2.mro)()",
+    "atan2.mro",
+    "x1.func",
+    "3 or 4",
+    "x if x else 3",
+    "not x",
+    "Max(x for x in x)",
+    "Max(x, key=x)",
+    "Max(*x)",
+    "sin",
+    "True",
+    "nan",
+    "zoo",
+    "oo",
+    "1j",
+    "3 < 4",
+    "3 ^ 4",
+    "(1, 2)",
+    "",
 ]
 
 

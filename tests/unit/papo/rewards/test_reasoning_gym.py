@@ -89,6 +89,25 @@ def test_scorers_that_evaluate_an_answer_run_nothing_of_it(task: str, tmp_path: 
     assert not trace.exists()
 
 
+@pytest.mark.parametrize(
+    ("task", "answer"),
+    [
+        ("puzzle24", "6+6+6+6"), ("complex_arithmetic", "nan"), ("game_of_life_halting", "whatever"),
+        ("coin_flip", "0"), ("simple_integration", "(eval)((chr)(49))"),
+    ],
+)  # fmt: skip
+def test_what_the_librarys_scorer_pays_whatever_the_problem_earns_nothing(task: str, answer: str) -> None:
+    problem = made(task)
+    assert judged(gold(problem), problem).correct is True
+    assert judged(answer, problem).correct is False
+
+
+def test_a_task_whose_problems_need_programs_to_be_run_is_refused() -> None:
+    """Made without them, every one of its answers is {}."""
+    with pytest.raises(ValueError, match=r"'codeio' is not used: .* running the programs"):
+        make_problems("codeio", {}, seed=0, count=1, split="train")
+
+
 def test_an_answer_that_uses_up_its_time_is_undefined() -> None:
     verdict = judged("9**9**9**9", made("binary_matrix"), ReasoningGym(cpu_seconds=1.0))
     assert (verdict.correct, verdict.status) == (None, "timeout")
