@@ -54,12 +54,17 @@ def conduct(
         close_run(run)
 
 
+class _Signalled(KeyboardInterrupt):
+    """Until it is out of the body, a signal is no Exception: whoever catches those (pandera's checks, rewards) would
+    take it for a fault of what is at hand."""
+
+
 @contextmanager
 def terminations() -> Generator[None]:
-    """SIGTERM (a scheduler's cancel) ends the run like Ctrl-C: cleanly, and resumable."""
+    """SIGTERM (a scheduler's cancel) ends the run like Ctrl-C: cleanly, and resumable. Raises Interrupted."""
 
     def interrupt(number: int, frame: Any) -> None:
-        raise Interrupted(f"stopped by signal {signal.Signals(number).name} (pid {os.getpid()})")
+        raise _Signalled(f"stopped by signal {signal.Signals(number).name} (pid {os.getpid()})")
 
     try:
         previous = signal.signal(signal.SIGTERM, interrupt)
@@ -69,5 +74,7 @@ def terminations() -> Generator[None]:
         return
     try:
         yield
+    except _Signalled as stop:
+        raise Interrupted(str(stop)) from None
     finally:
         signal.signal(signal.SIGTERM, previous)

@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.build import Places, open_from
 from flows.caller import Caller, calling
-from flows.conduct import Ended, conduct
+from flows.conduct import Ended, conduct, terminations
 from flows.reporters import Live
 from flows.server import server
 from tasks.calling import direct as direct_calls
@@ -51,7 +51,8 @@ def launch(
 
 
 def _without_prefect(config: str | None, *, limit: int | None, reporter: Live, places: Places, **given: Any) -> Ended:
-    run, state = open_from(config, reporter=reporter, places=places, **given)
+    with terminations():
+        run, state = open_from(config, reporter=reporter, places=places, **given)
     with tracked(run):
         return conduct(run, state, direct_calls(run), reporter=reporter, limit=limit)
 

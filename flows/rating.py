@@ -36,7 +36,8 @@ def rate(
     path = Path(config)
     asked = rating_of(load_config(path, overrides), samples=samples)
     name = f"{path.stem}-rates-{_address(asked)}"
-    run, state = open_config(name, asked, base=path.parent, reporter=reporter, places=places)
+    with terminations():
+        run, state = open_config(name, asked, base=path.parent, reporter=reporter, places=places)
     try:
         with terminations():
             if state is None:

@@ -12,7 +12,7 @@ from prefect.states import Cancelled
 
 from flows.build import open_from
 from flows.caller import Caller, caller
-from flows.conduct import Ended, conduct
+from flows.conduct import Ended, conduct, terminations
 from flows.prefect_calls import prefect_call
 from flows.shown import Shown
 from papo.errors import Interrupted
@@ -50,7 +50,8 @@ def train(
 
 def _advance(by: Caller, config: str | None, *, limit: int | None, **given: Any) -> Ended:
     reporter = Shown(by.reporter)
-    run, state = open_from(config, reporter=reporter, places=by.places, **given)
+    with terminations():
+        run, state = open_from(config, reporter=reporter, places=by.places, **given)
     with tracked(run) as follower:
         reporter.attach(run, flow_run.id, where=follower.ui)
         return conduct(run, state, prefect_call(run), reporter=reporter, limit=limit)
