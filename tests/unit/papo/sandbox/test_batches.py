@@ -49,7 +49,8 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_the_others_of_a_batch_are_judged_as_ever(
     names: tuple[str, ...], limits: tuple[str, ...], folder: Path
 ) -> None:
-    before = [child.pid for child in psutil.Process().children(recursive=True)]
+    # Idle workers of earlier tests may end with the batch; nothing may be left that was not there before.
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
     files = len(os.listdir("/proc/self/fd"))
     programs = [code for name in names for code in (RIGHT, BOMBS[name][0], WRONG)]
     verdicts = list(judge_all(REWARD, [Answered(completion=code, reference_answer=TESTS) for code in programs]))
@@ -60,8 +61,8 @@ def test_the_others_of_a_batch_are_judged_as_ever(
         assert not verdict.accuracy, name
         assert verdict.status in ("ok", "timeout"), name
         assert verdict.status == "timeout" or (verdict.reason or "").startswith(limits), (name, verdict.reason)
-    assert [child.pid for child in psutil.Process().children(recursive=True)] == before
-    assert len(os.listdir("/proc/self/fd")) == files
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+    assert len(os.listdir("/proc/self/fd")) <= files
     assert survivors() == []
     assert list(folder.iterdir()) == []
 
