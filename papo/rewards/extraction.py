@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from papo.rewards.answers import committed, last_answer_tag
+from papo.rewards.answers import Box, add_box, committed, joined_boxes, last_answer_tag
 from papo.rewards.sentences import CUT_OFF, closing, is_prose, last_match, statement
 
 Place = Literal["boxed", "answer_tag", "hashes", "stated", "closing"]
@@ -49,34 +49,39 @@ def extract(completion: str, places: Sequence[Place] = PLACES) -> str | None:
 
 
 def last_box(text: str) -> tuple[str, int] | None:
-    """The content of the last complete box that stands in no other, and where it ends."""
-    found: tuple[str, int] | None = None
-    opened: list[int | None] = []
+    r"""The content of the last complete box that stands in no other, and where it ends.
+
+    What `or`, `and` or a comma joins is one answer of several boxes: \boxed{1} or \boxed{2}.
+    """
+    found: list[Box] = []
+    opened: list[tuple[int, int] | None] = []
     boxes = 0
     for match in _BOXES.finditer(text):
         token = match.group()
         if match.group(1) and token.endswith("{"):
-            opened.append(match.end())
+            opened.append(match.span())
             boxes += 1
         elif match.group(1):
             bare = _BARE_BOX.match(text, match.end())
             if bare and not boxes:
-                found = bare.group(1), bare.end()
+                found.append((match.start(), bare.end(), bare.group(1)))
         elif token == "{":
             opened.append(None)
         elif token == "}" and opened:
             start = opened.pop()
             if start is not None:
                 boxes -= 1
-                found = text[start : match.start()], match.end()
-    return found
+                add_box(found, (start[0], match.end(), text[start[1] : match.start()]))
+    return joined_boxes(text, found)
 
 
 def _boxed(text: str) -> str | None:
     found = last_box(text)
-    if found is None:
-        return None
-    content = found[0].strip()
+    return None if found is None else _inner(found[0])
+
+
+def _inner(box: str) -> str:
+    content = box.strip()
     while (inner := re.fullmatch(r"\\(?:boxed|fbox)\s*\{(.*)\}", content, re.DOTALL)) and _is_balanced(inner.group(1)):
         content = inner.group(1).strip()
     return content

@@ -3,10 +3,12 @@
 import cmath
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from papo.verifiers.syntax import Node, Num, Sym
 
 _CLOSE = 0.01
+_MOST_PLACES = 40
 
 
 def approximate(node: Node) -> float:
@@ -18,6 +20,24 @@ def approximate(node: Node) -> float:
     if abs(found.imag) > 1e-9 * max(1.0, abs(found.real)):
         raise ValueError("not real")
     return found.real
+
+
+def _rounds(number: Num, rounded: Num) -> bool:
+    """Whether a number has fewer decimal places, or more noughts at its end, and is the other one rounded or cut."""
+    places, before = _places(rounded.value), _places(number.value)
+    if places is None or (before is not None and before <= places):
+        return False
+    unit, gap = Fraction(10) ** -places, abs(number.value) - abs(rounded.value)
+    return abs(number.value - rounded.value) <= unit / 2 or 0 <= gap < unit
+
+
+def _places(value: Fraction) -> int | None:
+    """How many decimal places a number has, less than none where it ends in noughts; None if no number of them do."""
+    whole = value * 10**_MOST_PLACES
+    if whole.denominator != 1 or not value:
+        return None
+    digits = str(abs(whole.numerator))
+    return _MOST_PLACES - len(digits) + len(digits.rstrip("0"))
 
 
 def _complex(node: Node) -> complex:
@@ -46,7 +66,9 @@ _CONSTANTS = {"pi": complex(math.pi), "e": complex(math.e), "i": 1j, "infty": co
 
 
 def roughly_equal(first: Node, second: Node) -> bool:
-    """Whether one is a rounded form of the other, as 3.14 is of 22/7."""
+    """Whether the second is the first one rounded, as 3.14 is 22/7 and 700 is 697, but 701 is not 700."""
+    if isinstance(first, Num) and isinstance(second, Num) and not _rounds(first, second):
+        return False
     try:
         left, right = approximate(first), approximate(second)
     except ValueError:

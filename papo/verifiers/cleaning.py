@@ -76,11 +76,14 @@ _PLAIN_FORMS = (
     (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)"), r" \\times "),
     (re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[\\])"), r" \\cup "),
     (re.compile(r"(?<=\d)\s*\*\s*I(?![A-Za-z])"), " i "),
+    (re.compile(r"(:\s*\d\d)\s*([aApP])\.?\s?[mM](?![A-Za-z])\.?"), r"\1\\text{\2m}"),
     (re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
 )
-"""What programs and plain text write: 3 x 10^5, (1, 2) U (3, oo), 2*I."""
+"""What programs and plain text write: 3 x 10^5, (1, 2) U (3, oo), 2*I, 3:30 pm."""
 _CIRCLE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ|o(?![a-zA-Z]))|\\textdegree|\\degrees?(?![a-zA-Z])")
 _CURRENCY = re.compile(r"(?:\\\$|\\pounds|\\euro|[€£¥])\s*")
+_LONE_DOLLAR = re.compile(r"^([^$]*(?<!\\))\$(?=\s*[\d.][^$]*$)")
+"""The only dollar sign of a text, before a number: it is money, as no formula ends."""
 _CURRENCIES = {"\\$": "dollars", "€": "euros", "\\euro": "euros", "£": "pounds", "\\pounds": "pounds", "¥": "yuan"}
 
 
@@ -98,6 +101,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\\mathbb\s*(?:\{\s*([A-Z])\s*\}|([A-Z]))", _struck, text)
     text = re.sub(r"\\operatorname\*?\s*\{\s*([a-zA-Z]+)\s*\}", r"\\\1 ", text)
     text = re.sub(r"\\mathrm\s*\{\s*(i|e|d)\s*\}", r" \1 ", text).replace(r"\mathrm", r"\text")
+    text = _LONE_DOLLAR.sub(r"\1\\$", text)
     text = re.sub(r"\\([a-zA-Z]+)\*?", _synonym, _CIRCLE.sub(r"\\degree ", text))
     text = re.sub(r"\\\(|\\\)|\\\[|\\\]|(?<!\\)\$", " ", text)
     text = _CURRENCY.sub(lambda match: f"\\currency{{{_CURRENCIES.get(match.group().strip(), 'money')}}}", text)

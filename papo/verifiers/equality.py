@@ -90,7 +90,7 @@ class Comparison:
         for sign, side in zip(node.parameter.split(), node.args[1:], strict=True):
             if sign == "=" and not self.same(kept[-1], side):
                 return []
-            if sign == "≈" and not roughly_equal(kept[-1], side):
+            if sign == "≈" and not all(roughly_equal(value, side) for value in kept):
                 return []
             if sign == "≈":
                 kept.append(side)

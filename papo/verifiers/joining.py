@@ -5,7 +5,10 @@ from papo.verifiers.syntax import Node, Op, Unreadable, shown
 
 
 def several(head: str, items: list[Node]) -> Node:
-    """Items joined by commas, `and`, `or`: several values, one system of assignments, or a union of regions."""
+    """Items joined by commas, `and`, `or`: several values, one system of assignments, or a union of regions.
+    One value under two names, `1/2 or 0.5`, is that value."""
+    if head == "or" and len(set(items)) == 1:
+        return items[0]
     if head in ("or", "and") and (joined := _conditions(head, items)) is not None:
         return joined
     names = [item.parameter if isinstance(item, Op) and item.kind == "assign" else None for item in items]

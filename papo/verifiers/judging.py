@@ -14,7 +14,11 @@ LONGEST_CANONICAL = 500
 _CHOICE = re.compile(
     r"(?:option|choice|answer|选项|选)?\s*\(?\s*([A-Ja-j])\s*(?:\)|[.:]|$)\s*(.*)", re.DOTALL | re.IGNORECASE
 )
-_ANOTHER_CHOICE = re.compile(r"(?<![A-Za-z\\])[A-J]\s*[):.]|\b(?:or|and)\s+[A-J]\b|^\s*[-+*/=^]")
+_ANOTHER_CHOICE = re.compile(
+    r"(?<![A-Za-z\\])[A-J]\s*[):.]|\b(?:or|and|maybe|not)\b(?:\s+\w+){0,3}[\s,]+[A-J]\b|^\s*[-+*/=^]"
+    r"|(?:^|[\s,;/|&])[A-J](?:[\s,;/|&]+[A-J])+$|^[\s(]*[A-J][\s)]*$"
+)
+"""What follows a letter goes on about letters: B. or C, (B) C, B: not this, C."""
 _WORDS = re.compile(r"[A-Za-z\u3400-\u9fff' -]+")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 

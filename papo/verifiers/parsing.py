@@ -111,7 +111,7 @@ class Parser(Primaries):
         while self.skip(":"):
             spelled.append(self.token.text)
             parts.append(self.expression())
-        clock = len(parts) == 2 and len(spelled[-1]) == 2 and spelled[-1].isdigit()
+        clock = len(spelled) == 2 and len(spelled[-1]) == 2 and spelled[-1].isdigit() and all(map(_is_number, parts))
         found = Op("clock" if clock else "ratio", tuple(parts))
         words = "".join(self._rest_of_words()).lower().replace(".", "").replace(" ", "")
         if words not in ("", "am", "pm") or (words and not clock):
@@ -185,10 +185,14 @@ class Parser(Primaries):
             return first
         if self.command("frac"):
             fraction = self.factor()
+            if isinstance(fraction, Op) and fraction.head == "percent":
+                return Op("percent", (Op("add", (first, fraction.args[0])),))
             proper = isinstance(fraction, Op) and fraction.head == "div" and all(map(_is_number, fraction.args))
             return Op("add" if proper else "mul", (first, fraction))
         if self.token.kind == "number" and self.ahead(1).text == "/" and self.ahead(2).kind == "number":
             top, bottom = self.factor(), (self.take(), self.factor())[1]
+            if isinstance(bottom, Op) and bottom.head == "percent":
+                return Op("percent", (Op("add", (first, Op("div", (top, bottom.args[0])))),))
             return Op("add", (first, Op("div", (top, bottom))))
         return first
 

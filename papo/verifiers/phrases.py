@@ -15,6 +15,16 @@ _FORBIDDEN = words(
     " is are was wrong incorrect maybe possibly perhaps no never but hopefully guess unknown"
 )
 """Words that are no unit: behind a number they change what it says."""
+_NUMBERS = words(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+)
+"""Words that go on with a number where they end it: 5 point five. Five two-digit numbers are none of these."""
+_CHANGING = words(
+    "halves thirds fourths fifths sixths sevenths eighths ninths tenths elevenths twelfths hundredths thousandths"
+    " millionths squared cubed factorial doubled tripled halved score"
+)
+"""Words that make another value of the number right before them."""
 
 
 def measured(value: Node, behind: list[str]) -> Node:
@@ -27,6 +37,7 @@ def measured(value: Node, behind: list[str]) -> Node:
         behind, low = behind[1:], low[1:]
     if low and low[0] == "of":
         behind, low = behind[1:], low[1:]
-    if len(low) > _LONGEST_UNIT or any(word in _FORBIDDEN for word in low):
+    changed = bool(low) and (low[0] in _CHANGING or low[-1] in _NUMBERS)
+    if changed or len(low) > _LONGEST_UNIT or any(word in _FORBIDDEN for word in low):
         raise Unreadable(f"the words {' '.join(behind)!r} behind an expression")
     return Op(f"unit:{' '.join(behind)}", (value,)) if behind else value

@@ -4,6 +4,7 @@ A unit is (dimension, factor to the dimension's base). Words that are no unit kn
 singular: 5 apples are not 5 pears.
 """
 
+import re
 from fractions import Fraction
 
 from papo.verifiers.syntax import words
@@ -62,6 +63,7 @@ _KNOWN: dict[str, tuple[str, Fraction]] = {
     for names, factor in table.items()
     for name in names.split()
 }
+_DEGREES_OF = re.compile(r"\bdegrees?\s+(?=celsius|fahrenheit)", re.IGNORECASE)
 Measure = tuple[tuple[str, int], ...]
 """Dimensions with their powers, sorted."""
 
@@ -81,7 +83,7 @@ def measure(unit: str) -> tuple[Measure, Fraction]:
     powers: dict[str, int] = {}
     factor = Fraction(1)
     sign, pending = 1, 1
-    for word in unit.replace("/", " / ").split():
+    for word in _DEGREES_OF.sub("", unit).replace("/", " / ").split():
         if word in ("/", "per", "a", "an"):
             sign = -1
             continue

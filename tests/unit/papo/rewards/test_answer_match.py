@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papo.rewards import AnswerMatch
+from papo.rewards import AnswerMatch, MathAnswer, MultipleChoice
 from papo.rewards.answers import last_answer_tag, last_boxed, normalize_answer, parse_number
 
 EXACT = AnswerMatch()
@@ -17,6 +17,18 @@ def judge(completion: str, gold: str, rule: AnswerMatch = EXACT, finish_reason: 
 
 def boxed(answer: str) -> str:
     return f"so it is \\boxed{{{answer}}}."
+
+
+@pytest.mark.parametrize("joining", [" or ", ", ", "$ and $", "\n或", r" \text{ or } ", "；"])
+def test_boxes_that_are_joined_are_one_answer(joining: str) -> None:
+    for rule in (EXACT, MultipleChoice(), MathAnswer()):
+        both = f"$\\boxed{{B}}{joining}\\boxed{{A}}$"
+        assert rule(both, reference_answer="A", finish_reason="stop").accuracy == 0.0
+    assert judge("\\boxed{A}, as said. So \\boxed{A}", "A") == 1.0
+
+
+def test_many_joined_boxes_take_no_longer_than_they_are() -> None:
+    assert last_boxed("\\boxed{1}," * 100_000 + "\\boxed{2}") == "1 , " * 100_000 + "2"
 
 
 @pytest.mark.parametrize(

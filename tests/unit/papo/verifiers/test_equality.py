@@ -10,6 +10,11 @@ from papo.verifiers.rules import Rules
 EXACT = Rules()
 ENGINES = Engines()
 SAME = [
+    ("3.14", r"22/7 \approx 3.14"), (r"\pi", r"3.14 \approx \pi"), ("700", r"697.3 \approx 700"),
+    ("3:30 pm", "3:30 p.m."),
+    ("3:30", "3:30 pm"), (r"12\frac12\%", r"12.5\%"), (r"12\frac12\%", r"12 1/2 \%"), ("$5", "500 cents"), ("$5", "5"),
+    (r"20^\circ C", "20 degrees Celsius"), ("5", r"5\text{ two-digit numbers}"), ("B", "B. Carbon"),
+    ("B", "(B) I and II only"), (r"\frac{639}{40}", r"15\frac{39}{40} or \frac{639}{40}"), ("0.5", "1/2 or 0.5"),
     (r"\frac{3}{4}", "0.75"), (r"\frac{3}{4}", "3/4"), (r"\frac{3}{4}", r"\frac{6}{8}"),
     (r"\frac{3}{4}", r"\tfrac{3}{4}"), ("0.5", r"\frac12"), ("0.5", r"50\%"), (r"\sqrt{2}", r"\sqrt 2"),
     (r"\frac{7}{2}", r"3 \frac{1}{2}"), (r"\frac{7}{2}", "3½"), (r"\frac{7}{2}", r"3\tfrac12"),
@@ -111,6 +116,12 @@ SAME = [
     (r"\vec{v}", r"\vec{v}"), (r"\triangle ABC", r"\triangle ABC"),
 ]  # fmt: skip
 DIFFERENT = [
+    ("700", r"700 \approx 701"), ("42", r"42 \approx 42.1 \approx 42.2"), ("2.34", r"7/3 \approx 2.34"),
+    ("698", r"697 \approx 698 \approx 699"), ("11:00 am", "11:00 pm"), ("11:00", "11:00 x"), ("3:30 pm", "3:30 a.m."),
+    ("B", "B: C"), ("B", "(B) C"), ("B", "B) A B C D"), ("B", "B: not this, C"), ("C", "C: D, E"),
+    ("A", "A. or maybe C"),
+    ("62", r"12 1/2 \%"), ("5", "5 halves"), ("5", "5 squared"), ("5", "5 point five"), ("5", "5 six seven"),
+    ("2", "2, 2"), ("5", "5 factorial"), ("$5", "5 cents"), ("$5", "€5"),
     (r"2\pi", "6.283185307179586..."), (r"\{1,2,3\}", r"\{1,2\}"), (r"\{1,2,3\}", "(1,2,3)"), ("1, -2", "1"),
     (r"\{2,3\}\cup\{5\}", r"\{2,3\}"), ("(2,5)", "(2,5]"), (r"(-\infty,3]", r"(-\infty, 3)"),
     (r"[0,\infty)", r"(0,\infty)"), ("(1,-2)", "(1, -2, 0)"), ("x=1,y=2", "x=2,y=1"), ("(1,2),(3,4)", "(1,2),(4,3)"),
