@@ -38,7 +38,13 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _STATED_LETTER = re.compile(r"(?:[(\[]\s*([A-Z])\s*[)\]]|([A-Z])(?![\w'’-]))")
-_ANOTHER = re.compile(r"\s*(?:,|/|&|\bor\b|\band\b|或|和)\s*(?:or\s+|and\s+)?[(\[]?[A-Z](?![\w'’])")
+_ANOTHER = re.compile(
+    r"\s*(?:,|/|&|\bor\b|\band\b|或|和)\s*(?:or\s+|and\s+)?[(\[]?[A-Z](?![\w'’])"
+    r"|(?:[\s,;/|&+、，；(\[*_$\\{}…—–-]|\.(?=\.)|(?<=\.)\.(?!\.)|(?<!\.)\.(?=\s*(?i:or|and)\b)|或者?|和"
+    r"|\b(?i:or|and|also|but|maybe|perhaps|possibly|probably|else|otherwise|unless|either|vs\.?|versus|text|lor|vee)\b)+"
+    r"[A-Z](?![\w'’])(?!\s+[a-z])"
+)
+"""Behind a letter: a second one, with nothing between them but signs and words that join or doubt."""
 _FURTHER = re.compile(r"[(\[]\s*[A-Z]\s*[)\]]|\b[A-Z]\s*[.):]|^,\s*(?:or|and|is)\b|^,\s*[A-Z]$")
 """Signs that a text after a letter goes on about letters."""
 _WORD_FOLLOWS = re.compile(r"\s+[a-z]")

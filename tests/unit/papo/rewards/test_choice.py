@@ -19,6 +19,9 @@ def judge(completion: str, gold: str = GOLD, rule: MultipleChoice = RULE, finish
         "So the correct option is B because it is in France.", "**Answer:** **B**", "答案是B。", "The answer is Paris.",
         "The answer is C. No: the answer is B.", "\\boxed{C} Wait, I misread. The answer is (B).",
         "\\boxed{A} then \\boxed{B}", "<think>\\boxed{A}</think>\\boxed{B}", "\\boxed{option B}",
+        "The answer is B. A is wrong", "The answer is B, as C is a river.", "The answer is B (not C).",
+        "Answer: B. Paris", "The answer is B; A is no capital of France", "Answer: B - Paris",
+        "Answer: (B) Paris, C is not",
         "\\boxed{B} is the final answer, as the answer is known to be in France.",
     ],
 )  # fmt: skip
@@ -32,6 +35,12 @@ def test_what_names_the_option_is_right(completion: str):
         "\\boxed{A}", "\\boxed{A or B}", "\\boxed{A, B}", "\\boxed{B or C}", "\\boxed{(A) (B)}", "\\boxed{B. Rome}",
         "\\boxed{}", "", "B", "Paris", "The answer is not B.", "The answer is B or C.", "The answer is A, B or C",
         "<answer>A B C D</answer>", "\\boxed{not B}", "The answer is A dog", "<think>\\boxed{B}</think>",
+        "Answer: B (or C)", "Answer: B; C", "Answer: B | C", "Answer: B + C", "Answer: B vs C",
+        "Answer: B... or maybe C",
+        "The answer is B. Or C", "The answer is B, maybe C", "The answer is B unless C", "Answer: B C D",
+        "Answer: B，C",
+        "答案是B、C", "答案：B C", "The answer is B \\text{ or } C", "The answer is B and also C",
+        "Answer: **B** — **C**",
         "<think>\\boxed{B}", "\\boxed{B} Wait, that is wrong. The answer is (C).", "Answer: Blue", "\\boxed{ABCD}",
     ],
 )  # fmt: skip
