@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import get_args
 from flows.reporters import reporter_for
 from papo.engines.settings import PromptFormat
 from papo.errors import ConfigError, DataError
-from papo.rewards import MathAnswer, Verifier
+from papo.rewards import Verifier
 from schemas.config import RunConfig
 from schemas.data import Columns, DataSource, FileSource
 from schemas.filechecks import resolve
 from schemas.loading import load_config
-from schemas.mappings import MappingName
+from schemas.mappings import PROGRAMS, MappingName
 from schemas.rewardmodels import verifier_of
 from tasks.datacheck import FLAGS, Checked, check_data
 from tasks.dataprepare import Format, prepare_data
@@ -24,6 +25,12 @@ from tasks.datarows import data_rows
 from tasks.difficulty import PassRate, read_rates
 from tasks.promptlengths import prompt_lengths
 from tasks.references import TASKS, unusable
+
+EXPLAINED = ("faulty", "unverifiable")
+"""Findings that say what is wrong with a row only in their detail."""
+DETAILS = 3
+"""Details that are shown of one finding."""
+LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +107,14 @@ def check(asked: Asked, *, output: Path | None, html: Path | None) -> Found:
 
 def prepare(asked: Asked, folder: Path, policies: Policies) -> Iterator[str]:
     """Write clean data to a new folder and say what came of it. Raises DataError where a policy is to fail."""
-    _one_of("format", policies.form, get_args(Format))
+    faults = [*_unknown("format", policies.form, get_args(Format))]
     for name, policy in (("conflicts", policies.conflicts), ("overlap", policies.overlap)):
-        _one_of(name, policy, ("fail", "drop"))
+        faults += _unknown(name, policy, ("fail", "drop"))
     if policies.per_tier is not None and asked.rates is None:
-        raise ConfigError("--per-tier needs --pass-rates FILE: prompt_id and pass_rate, one JSON object a line.")
-    plan = _plan(asked)
+        faults.append("--per-tier needs --pass-rates FILE: prompt_id and pass_rate, one JSON object a line.")
+    if folder.exists():
+        faults.append(f"--output {folder} is there already: name a new folder.")
+    plan = _plan(asked, faults)
     checked, rates = _checked(asked, plan)
     _refuse(checked, "conflict", "--conflicts drop leaves all of them out", policies.conflicts == "fail")
     _refuse(checked, "overlap_", "--overlap drop leaves them out of training", policies.overlap == "fail")
@@ -125,30 +134,37 @@ def prepare(asked: Asked, folder: Path, policies: Policies) -> Iterator[str]:
     yield f"Use it: {{kind: file, path: {folder / manifest['splits']['train']['file']}, columns: {columns}}}"
 
 
-def _plan(asked: Asked) -> _Plan:
+def _plan(asked: Asked, faults: Sequence[str] = ()) -> _Plan:
+    """What is to be done. Raises ConfigError with all `faults` of the options, and those that it finds itself."""
+    task = asked.task or ("code_tests" if asked.mapping in PROGRAMS else "math")
+    told = [*faults, *(() if asked.is_config else _file_faults(asked, task))]
+    if told:
+        raise ConfigError("\n".join(told))
     if asked.is_config:
         config = load_config(asked.source, asked.overrides)
         return _of_config(config, asked)
-    if asked.mapping is not None:
-        _one_of("mapping", asked.mapping, get_args(MappingName))
-    if asked.task is not None:
-        _one_of("task", asked.task, tuple(TASKS))
-        if (reason := unusable(asked.task)) is not None:
-            raise ConfigError(f"--task {asked.task}: no reference can be judged here ({reason}).")
-    if (asked.model is None) != (asked.max_prompt_length is None):
-        raise ConfigError("--model and --max-prompt-length go together: the limit is in tokens of that model.")
     sources: dict[str, DataSource] = {"train": _file(asked, asked.source)}
     if asked.against is not None:
         sources["evaluation"] = _file(asked, asked.against)
-    reward = MathAnswer() if asked.task is None else TASKS[asked.task]
     return _Plan(
         sources=sources,
         base=Path(),
-        reward=reward,
+        reward=TASKS[task],
         model=asked.model,
         limit=asked.max_prompt_length,
         style=PromptFormat(),
     )
+
+
+def _file_faults(asked: Asked, task: str) -> Iterator[str]:
+    if asked.mapping is not None:
+        yield from _unknown("mapping", asked.mapping, get_args(MappingName))
+    if task not in TASKS:
+        yield from _unknown("task", task, tuple(TASKS))
+    elif (reason := unusable(task)) is not None:
+        yield f"--task {task}: no reference can be judged here ({reason})."
+    if (asked.model is None) != (asked.max_prompt_length is None):
+        yield "--model and --max-prompt-length go together: the limit is in tokens of that model."
 
 
 def _of_config(config: RunConfig, asked: Asked) -> _Plan:
@@ -197,6 +213,16 @@ def _lines(checked: Checked) -> Iterator[str]:
         more = f" and {count - 5} more" if count > 5 else ""
         mark = "look at" if reason in FLAGS else "remove "
         yield f"{mark} {reason} {count}: {', '.join(places[:5])}{more} ({MEANINGS[reason]})"
+        if reason in EXPLAINED:
+            yield from _details([found.detail for found in checked.findings if found.reason == reason])
+
+
+def _details(told: Sequence[str]) -> Iterator[str]:
+    """What is said of the rows, the most frequent first: a wrong column name or task is said of all of them."""
+    often = Counter(told).most_common()
+    yield from (f"          {count} × {detail[:LONGEST]}" for detail, count in often[:DETAILS])
+    if len(often) > DETAILS:
+        yield f"          and {len(often) - DETAILS} further reasons: --output FILE or --html FILE has them row by row"
 
 
 def _refuse(checked: Checked, reason: str, way_out: str, is_on: bool) -> None:
@@ -206,9 +232,9 @@ def _refuse(checked: Checked, reason: str, way_out: str, is_on: bool) -> None:
         raise DataError(f"{len(found)} rows are in {reason.rstrip('_')}: {places}. Repair the data, or {way_out}.")
 
 
-def _one_of(name: str, given: str, known: Sequence[str]) -> None:
+def _unknown(name: str, given: str, known: Sequence[str]) -> Iterator[str]:
     if given not in known:
-        raise ConfigError(f"--{name} is {given!r}: use one of {', '.join(known)}.")
+        yield f"--{name} is {given!r}: use one of {', '.join(known)}."
 
 
 def _write(path: Path, text: str) -> None:

@@ -113,7 +113,7 @@ def prepare(  # noqa: PLR0913, PLR0917  # a command has its options
     conflicts: Annotated[str, typer.Option(help="One prompt, several references: fail, or drop all of them.")] = "fail",
     overlap: Annotated[str, typer.Option(help="Training rows of the evaluation data: fail, or drop.")] = "drop",
     per_tier: Annotated[
-        int | None, typer.Option("--per-tier", help="Rows of each tier of difficulty, by --pass-rates.")
+        int | None, typer.Option("--per-tier", min=1, help="Rows of each tier of difficulty, by --pass-rates.")
     ] = None,
 ) -> None:
     """Write the rows without findings to a new folder, with a report and a manifest."""

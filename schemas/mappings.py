@@ -120,3 +120,5 @@ MAPPINGS: dict[MappingName, PublicMapping] = {
         ids=("task_id",),
     ),
 }
+PROGRAMS: frozenset[str] = frozenset({"apps", "codecontests", "mbpp", "humaneval"})
+"""Sets whose references are unit tests; those of all others are answers in mathematics."""

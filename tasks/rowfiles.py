@@ -34,6 +34,8 @@ def named_rows(path: Path, names: Sequence[str], *, skip: int, take: int | None)
 
     Raises DataError where the file as a whole cannot be read.
     """
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name the file.")
     if not path.is_file():
         raise DataError(f"{path} does not exist (looked for from {Path.cwd()}): check the path.")
     try:

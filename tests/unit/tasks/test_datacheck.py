@@ -377,6 +377,36 @@ def test_a_mapped_file_and_a_task(tmp_path: Path) -> None:
     code, said = run("check", puzzles, "--prompt", "q", "--reference-answer", "a", "--task", "countdown")
     assert code == 4
     assert "unverifiable 1: line 2" in said
+    tests = written(tmp_path / "tests.jsonl", [{"prompt": "def f():", "test": "def check(f): ...", "entry_point": "f"}])
+    assert run("check", tests, "--mapping", "humaneval")[0] == 0, "a set of programs was held to mathematics"
+
+
+def test_why_rows_are_left_out_is_said_without_a_report(tmp_path: Path) -> None:
+    """A wrong --mapping called every row of a clean file faulty, and nothing told why."""
+    path = written(tmp_path / "rows.jsonl", [*CLEAN, {"prompt": "What?", "answer": "all of the things you can see"}])
+    assert "4 × no column 'question'" in run("check", path, "--mapping", "gsm8k")[1]
+    assert "1 × the reference answer" in run("check", path)[1]
+    assert "1 further reasons" in run("check", written(path, ["x", "[]", "", {}, {"prompt": "", "answer": "1"}]))[1]
+
+
+def test_a_folder_that_is_there_is_refused_before_the_data_is_read(tmp_path: Path) -> None:
+    assert "is there already" in run("prepare", tmp_path / "nothing.jsonl", "--output", tmp_path)[1]
+    assert "is a folder: name the file" in run("check", tmp_path)[1]
+
+
+def test_all_options_that_cannot_be_are_told_at_once(tmp_path: Path) -> None:
+    wrong = ("--mapping", "gsm9k", "--task", "poetry", "--max-prompt-length", "9", "--per-tier", "4", "--format", "csv")
+    said = run("prepare", tmp_path / "rows.jsonl", "--output", tmp_path, *wrong)[1]
+    told = (
+        "use one of gsm8k",
+        "use one of math",
+        "go together",
+        "needs --pass-rates",
+        "jsonl, parquet",
+        "there already",
+    )
+    assert [words for words in told if words not in said] == []
+    assert run("prepare", tmp_path / "rows.jsonl", "--output", tmp_path, "--per-tier", "0")[0] == 2
 
 
 @pytest.mark.parametrize(
