@@ -49,11 +49,14 @@ _MARKS = re.compile(
 """What chat templates and prompts are made of."""
 _SPEECH = re.compile(
     r"equivalent|different|verdict|ignore|disregard|instruct|judge|grader|(?:in)?correct|candidate|reference"
+    r"|thesame|sameas|ditto|whatever|above|twomatch|accept|trueone|rightone|sought|requested|output"
 )
-"""Words that speak to a judge or about what is judged; looked for among the letters alone."""
+"""Words that speak to a judge or about what is judged, or stand for it; looked for among the letters alone."""
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
 _SEPARATORS = re.compile(
     r"[;、|\n±或和~]|,(?!\d{3}(?!\d))|\.{2,}|(?<=\d)\s*=|(?<=\d)\s+(?=\d)(?!\d{3}(?!\d))|/(?=[^/]*/)"
-    r"|(?<![^\W\d_])(?:and|or|und|oder|to|but|maybe)(?![^\W\d_])|\\(?:quad|lor|vee|pm|mp|[lc]?dots)(?![a-zA-Z])"
+    r"|(?<![^\W\d_])(?:and|or|und|oder|to|but|maybe|vs|versus|else|otherwise|through|till|until)(?![^\W\d_])"
+    r"|&|→|⇒|[-=]>|\\(?:quad|lor|vee|pm|mp|[lc]?dots)(?![a-zA-Z])"
 )
 """Between two values, wherever it stands."""
 _BESIDE = re.compile(r"[\s{}()$]*")
@@ -157,8 +160,8 @@ def _hides(text: str) -> bool:
 def _speaks(plain: str, reference_answer: str) -> bool:
     """Whether words for a judge are among the letters, however they are spaced or marked; the reference's may be."""
     letters, known = (
-        "".join(letter for letter in unicodedata.normalize("NFD", text).casefold() if letter.isalpha())
-        for text in (plain, reference_answer)
+        "".join(letter for letter in unicodedata.normalize("NFD", bare).casefold() if letter.isalpha())
+        for bare in (_COMMAND.sub("", text) for text in (plain, reference_answer))
     )
     return any(found not in known for found in _SPEECH.findall(letters))
 
