@@ -1,7 +1,7 @@
 """The language-consistency reward: the share of a completion that is written in the language asked for.
 
 DeepSeek-R1 (arXiv:2501.12948 §2.3.2) pays the share of target-language words in the reasoning. Words are told apart by
-their script; formulas, code and tags are of no language.
+their script; formulas, code and tags are of no language, but for words that no formula has: `$我们先算$` is Chinese.
 """
 
 import re
@@ -23,6 +23,8 @@ _SCRIPTS: dict[Language, tuple[str, ...]] = {
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI")
 """Scripts without blanks between words: each letter counts as half a word."""
 _NO_LANGUAGE = re.compile(r"```.*?(?:```|\Z)|\$\$[^$]*\$\$|\$[^$\n]*\$|\\\([^)]*\\\)|\\[a-zA-Z]+|</?\w+>", re.DOTALL)
+_OF_FORMULAS = re.compile(r"[\u0000-\u03ff\u2000-\u2bff\U0001d400-\U0001d7ff]+")
+"""Latin and Greek letters, signs: what formulas, code and tags are made of."""
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -37,15 +39,19 @@ class LanguageConsistency:
     @property
     def version(self) -> str:
         """Declared version of the rule with its setting."""
-        return f"language_consistency/1 {self.language}"
+        return f"language_consistency/2 {self.language}"
 
     def __call__(self, completion: str) -> float:
         """The reward of one completion."""
         wanted = total = 0.0
-        for script, weight in _words(_NO_LANGUAGE.sub(" ", completion)):
+        for script, weight in _words(_NO_LANGUAGE.sub(_beside_formulas, completion)):
             total += weight
             wanted += weight * (script in _SCRIPTS[self.language])
         return wanted / total if total else 1.0
+
+
+def _beside_formulas(match: re.Match[str]) -> str:
+    return f" {_OF_FORMULAS.sub(' ', match.group())} "
 
 
 def _words(text: str) -> Iterator[tuple[str, float]]:

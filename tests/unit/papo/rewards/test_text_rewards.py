@@ -18,6 +18,9 @@ from papo.rewards.language import Language
         ("", 1.0, 1.0),
         ("我们 $\\text{english inside a formula}$ 相加 \\frac", 0.0, 1.0),
         ("Ответ: ответ", 0.0, 0.0),
+        ("We add $$我们相加$$ both", 3 / 5, 2 / 5),
+        ("We add ```我们``` both <相加>", 3 / 5, 2 / 5),
+        ("We add $\\alpha + \u0394x \u2264 \U0001d465\U0001d466$ both", 1.0, 0.0),
     ],
 )
 def test_the_share_of_words_in_the_language(text: str, latin: float, chinese: float) -> None:
