@@ -148,7 +148,7 @@ class StopConfig(Section):
     non_finite: int = Field(default=3, ge=1)
     """Iterations in a row in which no mini-batch had a finite loss and gradient."""
     no_signal: int | None = Field(default=20, ge=1)
-    """Iterations in a row in which every advantage was 0; null: never."""
+    """Iterations in a row in which every advantage was 0, or no rollout had a reward; null: never."""
     plateau_evaluations: int | None = Field(default=None, ge=1)
     """Evaluations in a row without a better one than before; null: never."""
     max_ppo_kl: float | None = Field(default=None, gt=0.0)

@@ -64,13 +64,24 @@ def _non_finite(config: RunConfig, commits: Commits, present: Commits) -> str | 
 
 def _no_signal(config: RunConfig, commits: Commits, present: Commits) -> str | None:
     limit = config.stop.no_signal
-    streak = _streak(present, lambda commit: commit.summary.get("zero_advantage_ratio") == 1.0)
+    streak = _streak(present, lambda commit: _undecided(commit) or commit.summary.get("zero_advantage_ratio") == 1.0)
     if limit is None or streak < limit:
         return None
+    if _undecided(commits[-1]):
+        return (
+            f"no_signal: no rollout of the latest iteration has a reward, nothing was learned in the last {streak}. "
+            "See the reasons in papo samples; papo data check holds references to the reward"
+        )
     return (
         f"no_signal: every advantage of the last {streak} iterations was 0 (all rewards of a group alike), so "
         "nothing was learned. Use prompts of fitting difficulty, more rollouts a prompt, or process rewards"
     )
+
+
+def _undecided(commit: Commit) -> bool:
+    """Whether all rewards are null, so that there is no advantage that could be 0."""
+    rollouts = commit.summary.get("rollouts")
+    return rollouts is not None and rollouts > 0 and commit.summary.get("unscorable") == rollouts
 
 
 def _exhausted(config: RunConfig, commits: Commits, present: Commits) -> str | None:

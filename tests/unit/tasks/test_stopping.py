@@ -62,6 +62,7 @@ def test_bug_030_rounds_that_give_too_few_groups_stop_the_run_where_it_is_asked_
 
 
 ZERO, SOME = {"zero_advantage_ratio": 1.0}, {"zero_advantage_ratio": 0.9}
+NULL = {"rollouts": 8, "unscorable": 8, "zero_advantage_ratio": None}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,9 @@ ZERO, SOME = {"zero_advantage_ratio": 1.0}, {"zero_advantage_ratio": 0.9}
         ({"no_signal": 2}, [ZERO, ZERO], "no_signal: every advantage of the last 2 iterations was 0"),
         ({"no_signal": 2}, [ZERO, SOME], None),
         ({"no_signal": None}, [ZERO] * 50, None),
+        ({"no_signal": 2}, [NULL, NULL], "no_signal: no rollout of the latest iteration has a reward"),
+        ({"no_signal": 2}, [NULL, ZERO], "no_signal: every advantage of the last 2 iterations was 0"),
+        ({"no_signal": 2}, [NULL, {**NULL, "unscorable": 7, "zero_advantage_ratio": 0.5}], None),
         ({"max_ppo_kl": 0.1}, [{"update/ppo_kl": 0.11}], "blow_up: the policy moved further in one update"),
         ({"max_ppo_kl": 0.1}, [{"update/ppo_kl": 0.09}], None),
         ({"max_kl": 5.0}, [{"update/kl_loss": 6.0}], "blow_up: the policy is further from its reference"),
