@@ -4,11 +4,14 @@ from papo.rewards import OutcomeReward
 from papo.rewards.format import SAMPLE
 from papo.rewards.second_opinion import ASKED_OF
 from schemas.config import RunConfig
-from schemas.data import ReasoningGymSource, plain_sources
+from schemas.data import ChainsSource, ReasoningGymSource, plain_sources
 from schemas.faults import Fault, Field
+from schemas.mappings import PROGRAMS
 
 READS_PROBLEMS = ("reasoning_gym", "reward_model", "custom")
 """Kinds that can judge answers to problems of reasoning-gym."""
+READS_PROGRAMS = ("code_tests", "reward_model", "custom")
+"""Kinds that can judge programs by the unit tests of a public set."""
 
 
 def judges_of(config: RunConfig) -> list[tuple[Field, OutcomeReward]]:
@@ -45,13 +48,17 @@ def _opinion_faults(config: RunConfig) -> list[Fault]:
 
 
 def _problem_faults(config: RunConfig) -> list[Fault]:
-    """Problems of reasoning-gym whose references the reward of their split cannot read."""
-    judges = judges_of(config)
-    made = {place[1] for place, source in plain_sources(config.data) if isinstance(source, ReasoningGymSource)}
+    """Problems of reasoning-gym, and programs, whose references the reward of their split cannot read."""
+    judges, found = judges_of(config), dict[Field, Fault]()
     by_split = {"train": judges[0], "evaluation": judges[-1]}
-    wrong = dict(by_split[split] for split in sorted(made, key=str) if split in by_split)
-    return [
-        Fault((*place, "kind"), f"is {judge.kind}, but a source is reasoning_gym: use the reward of that kind.")
-        for place, judge in wrong.items()
-        if judge.kind not in READS_PROBLEMS
-    ]
+    for where, source in plain_sources(config.data):
+        place, judge = by_split.get(str(where[1]), judges[0])
+        field = (*place, "kind")
+        mapping = None if isinstance(source, (ReasoningGymSource, ChainsSource)) else source.mapping
+        if isinstance(source, ReasoningGymSource) and judge.kind not in READS_PROBLEMS:
+            text = f"is {judge.kind}, but a source is reasoning_gym: use the reward of that kind."
+            found.setdefault(field, Fault(field, text))
+        if mapping in PROGRAMS and judge.kind not in READS_PROGRAMS:
+            text = f"is {judge.kind}, but the references of mapping {mapping} are unit tests: use code_tests."
+            found.setdefault(field, Fault(field, text))
+    return list(found.values())

@@ -20,3 +20,14 @@ def test_problems_of_reasoning_gym_need_its_reward() -> None:
     (fault,) = reward_faults(config_with(data=data, reward={"outcome": {"kind": "math_answer"}}))
     assert str(fault).startswith("reward.outcome.kind is math_answer, but a source is reasoning_gym")
     assert reward_faults(config_with(data=data, reward={"outcome": {"kind": "reasoning_gym"}})) == []
+
+
+def test_programs_by_name_need_a_reward_that_runs_them() -> None:
+    """Under any other rule every row is unscorable, which was seen when the first iteration was judged."""
+    data = {"train": {"kind": "file", "path": "rows.jsonl", "mapping": "humaneval"}}
+    (fault,) = reward_faults(config_with(data=data, reward={"outcome": {"kind": "math_answer"}}))
+    told = "reward.outcome.kind is math_answer, but the references of mapping humaneval are unit tests: use code_tests."
+    assert str(fault) == told
+    assert reward_faults(config_with(data=data, reward={"outcome": {"kind": "code_tests"}})) == []
+    data["train"]["mapping"] = "gsm8k"
+    assert reward_faults(config_with(data=data, reward={"outcome": {"kind": "math_answer"}})) == []
