@@ -15,7 +15,7 @@ from tasks.run import Run, shards_of
 from tasks.sampling import addresses, generate_shard, generator_key, sampling_sha256, width_of
 from tasks.score import process_scores
 from tasks.stage import stage
-from tasks.verify import outcomes
+from tasks.verify import Faulty, outcomes, stop_if_broken
 
 EVALUATED = "evaluated"
 
@@ -38,6 +38,7 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
     consider = second_opinions(run, config, config.held_out_outcome, stage="evaluate", iteration=iteration)
     version = version_of(run, config.held_out_outcome)
     made: list[FrameRef] = []
+    failed: Faulty = []
     for shard, part in enumerate(shards_of(len(rows), settings.shard_size)):
         work = partial(
             generate_shard,
@@ -60,10 +61,12 @@ def evaluate(run: Run, state: IterationState, held_out: list[FrameRef]) -> list[
                 shard=shard,
                 key_parts=_key_parts(config, settings, prompts, state, version),
                 make=lambda work=work, ask=ask: judged(
-                    using(run, state, work), frame, config, version=version, ask=ask, consider=consider
+                    using(run, state, work), frame, config, version=version, failed=failed, ask=ask, consider=consider
                 ),
             )
         )
+    # An accuracy of the rows that are left would look like one of all.
+    stop_if_broken(run, made, failed, what=f"held-out rollouts of version {state.policy.version}", iteration=iteration)
     return made
 
 
@@ -73,12 +76,15 @@ def judged(
     config: RunConfig,
     *,
     version: str | None = None,
+    failed: Faulty | None = None,
     ask: Ask | None = None,
     consider: Consider = by_rules_alone,
 ) -> pl.DataFrame:
     """Evaluation rows: what was said, whether it is right, and its process score where the run has a scorer."""
     outcome = config.held_out_outcome
-    verdicts = outcomes(rollouts, prompts, config, outcome=outcome, version=version, ask=ask, consider=consider)
+    verdicts = outcomes(
+        rollouts, prompts, config, outcome=outcome, version=version, failed=failed, ask=ask, consider=consider
+    )
     if config.scorer is None:
         scores = pl.Series("process_score", [None] * rollouts.height, dtype=pl.Float64)
     else:

@@ -64,7 +64,7 @@ def verify(run: Run, state: IterationState, prompts: FrameRef, rollouts: list[Fr
         )
         for shard in rollouts
     ]
-    _stop_if_broken(run, state, made, failed)
+    stop_if_broken(run, made, failed, what=f"rollouts of iteration {state.iteration}", iteration=state.iteration)
     return made
 
 
@@ -151,18 +151,18 @@ def _outcome(row: dict[str, Any], considered: Considered, reward: RewardConfig, 
     }
 
 
-def _stop_if_broken(run: Run, state: IterationState, made: list[FrameRef], failed: Faulty) -> None:
-    """Note the rows on which the reward failed. Raises RewardFailed if they are too many."""
+def stop_if_broken(run: Run, made: list[FrameRef], failed: Faulty, *, what: str, iteration: int) -> None:
+    """Note the rows of these frames on which the reward failed. Raises RewardFailed if they are too many."""
     statuses = pl.concat([run.store.load(ref)["status"] for ref in made]) if made else pl.Series(dtype=pl.String)
     errors = int((statuses == "error").sum())
     if not errors:
         return
     shown = [{"group_id": group, "sample_index": index, "reason": why} for group, index, why in failed[:SHOWN_ERRORS]]
-    run.journal.event("reward_errors", iteration=state.iteration, errors=errors, rows=statuses.len(), shown=shown)
+    run.journal.event("reward_errors", iteration=iteration, what=what, errors=errors, rows=statuses.len(), shown=shown)
     if errors > MOST_ERRORS * statuses.len():
         example = f" The first: {failed[0][2]}." if failed else ""
         raise RewardFailed(
-            f"The reward failed on {errors} of {statuses.len()} rollouts of iteration {state.iteration}, more than "
+            f"The reward failed on {errors} of {statuses.len()} {what}, more than "
             f"{MOST_ERRORS:.0%}.{example} These rows have no reward and would be left out. Repair the reward (see "
             "reward_errors in events.jsonl) and resume."
         )

@@ -123,6 +123,18 @@ def test_bug_067_above_five_percent_of_errors_the_run_stops_with_the_reason(tmp_
     assert event["shown"][0]["reason"] == "KeyError: 'gone'"
 
 
+def test_a_reward_that_fails_on_held_out_rows_stops_the_run_too(tmp_path: Path) -> None:
+    """The rows that are left had an accuracy of 1.000, and nothing was said of the others."""
+    file = tmp_path / "reward.py"
+    file.write_text("def f(completion, **_):\n    if completion:\n        raise KeyError('gone')\n")
+    bench = Bench(tmp_path / "run", config_with(reward={"outcome": {"kind": "custom", "target": f"{file}:f"}}))
+    with pytest.raises(
+        RewardFailed, match=r"failed on \d+ of \d+ held-out rollouts of version 0(.|\n)*KeyError: 'gone'"
+    ):
+        bench.run()
+    assert not bench.commits
+
+
 def test_bug_068_a_reward_that_fails_its_sample_is_a_fault_of_the_config(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(
