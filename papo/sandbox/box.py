@@ -79,7 +79,7 @@ class Box:
             "files": {name: base64.b64encode(content).decode() for name, content in files.items()},
         }
         # Not by format: an argument may hold braces of its own.
-        spec["argv"] = [text.replace("{program}", spec["program"]) for text in argv]
+        spec["argv"] = [text.replace("{program}", str(spec["program"])) for text in argv]
         try:
             self._process = subprocess.Popen(
                 [python(), "-I", "-S", "-c", _BOOT, str(_HERE.parent), *map(str, order)],
