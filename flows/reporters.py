@@ -39,7 +39,7 @@ def iteration_line(iteration: int, values: Numbers) -> str:
     slow = sorted(((float(spent or 0.0), name) for name, spent in seconds.items()), reverse=True)[:3]
     name, accuracy = accuracy_in(values)
     parts = [] if iteration == GENESIS else [
-        f"{name} {_number(accuracy)}",
+        f"{name} {_number(accuracy)}{_by_llm(values)}",
         f"reward {_number(values.get('outcome_mean'))}",
         f"process {_number(values.get('process_mean'))}",
         f"length {_number(values.get('length_mean'), 1)}",
@@ -48,9 +48,16 @@ def iteration_line(iteration: int, values: Numbers) -> str:
     name, accuracy = accuracy_in(values, prefix="evaluation/")
     if accuracy is not None:
         said = "" if name == "accuracy" else "predicted, "
-        parts.append(f"HELD-OUT {_number(accuracy, 3)} ({said}n={values.get('evaluation/n')})")
+        by_llm = _by_llm(values, prefix="evaluation/")
+        parts.append(f"HELD-OUT {_number(accuracy, 3)}{by_llm} ({said}n={values.get('evaluation/n')})")
     parts.append(" ".join(f"{name} {spent:.1f}s" for spent, name in slow))
     return f"{'before' if iteration == GENESIS else f'{iteration:5d} '} " + " · ".join(parts)
+
+
+def _by_llm(values: Numbers, *, prefix: str = "") -> str:
+    """How much of an accuracy is an LLM's word, where any is."""
+    share = values.get(f"{prefix}llm_corrected")
+    return f" ({_number(share, 3)} of it by an LLM)" if share else ""
 
 
 class LogReporter:

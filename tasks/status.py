@@ -26,13 +26,16 @@ class Measured(Record):
     sound_ratio: float | None = None
     predicted_accuracy: float | None = None
     """What a reward model says; None where a verifier judged."""
+    llm_corrected: float | None = None
+    """The part of the rows that is right by an LLM's word alone; None without a second opinion."""
 
     @property
     def shown(self) -> str:
-        """The share of right rows, which says so where it is only predicted."""
+        """The share of right rows, which says so where it is only predicted, or in part an LLM's word."""
         if self.predicted_accuracy is not None:
             return f"{self.predicted_accuracy:.3f} predicted"
-        return "–" if self.accuracy is None else f"{self.accuracy:.3f}"
+        by_llm = f" ({self.llm_corrected:.3f} of it by an LLM)" if self.llm_corrected else ""
+        return "–" if self.accuracy is None else f"{self.accuracy:.3f}{by_llm}"
 
 
 class RunStatus(Record):
@@ -130,6 +133,7 @@ def _figures(version: int, summary: dict[str, Any]) -> Measured:
         n=summary["evaluation/n"],
         sound_ratio=summary.get("evaluation/sound_ratio"),
         predicted_accuracy=summary.get("evaluation/predicted_accuracy"),
+        llm_corrected=summary.get("evaluation/llm_corrected"),
     )
 
 

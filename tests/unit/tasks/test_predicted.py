@@ -12,7 +12,7 @@ from flows.commands import described
 from flows.reporters import iteration_line
 from flows.samples import samples
 from papo.correctness import OF_CORRECTNESS
-from tasks.status import status_of
+from tasks.status import Measured, status_of
 from tasks.stopping import stop_reason
 from tests.simulation.world import config_with
 from tests.unit.tasks.bench import Bench
@@ -121,3 +121,17 @@ def test_a_plateau_is_looked_for_among_figures_of_one_kind(tmp_path: Path, name:
     assert stop_reason(config, commits) is None, "0.9 is another measure"
     worse = [*commits[:2], commits[2].model_copy(update={"summary": {name: 0.1}})]
     assert "plateau" in (stop_reason(config, worse) or "")
+
+
+def test_what_is_right_by_an_llm_alone_is_said_beside_the_accuracy() -> None:
+    """A lying judge took a run from 0.580 to 0.805, and the last line called that held-out accuracy."""
+    values: dict[str, float | int | bool | None] = {
+        "accuracy": 0.5, "llm_corrected": 0.125, "evaluation/accuracy": 0.8, "evaluation/llm_corrected": 0.3,
+        "evaluation/n": 10,
+    }  # fmt: skip
+    line = iteration_line(3, values)
+    assert "accuracy 0.50 (0.125 of it by an LLM)" in line
+    assert "HELD-OUT 0.800 (0.300 of it by an LLM) (n=10)" in line
+    assert "LLM" not in iteration_line(3, {**values, "llm_corrected": 0.0, "evaluation/llm_corrected": None})
+    assert Measured(version=3, accuracy=0.8, n=10, llm_corrected=0.3).shown == "0.800 (0.300 of it by an LLM)"
+    assert Measured(version=3, accuracy=0.8, n=10, llm_corrected=0.0).shown == "0.800"
