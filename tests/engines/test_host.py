@@ -56,7 +56,7 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 def test_the_parent_stays_light() -> None:
     script = (
-        "import sys; from papo.engines.host import EngineHost; from papo.engines.protocol import EngineSettings;"
+        "import sys; from papo.engines.host import EngineHost; from papo.engines.settings import EngineSettings;"
         "print(sorted({'torch', 'transformers', 'deepspeed'} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
