@@ -5,6 +5,7 @@ same prompts, sampler, rewards, shards and keys, and it goes on after a crash as
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -103,7 +104,11 @@ def _written(rates: pl.DataFrame, output: Path) -> Iterator[str]:
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in known.iter_rows(named=True))
     draft = output.with_name(output.name + ".partial")
     try:
-        draft.write_text(text, encoding="utf-8")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            # A name must not be there before its rows are: a power cut would leave it empty.
+            os.fsync(file.fileno())
         draft.replace(output)
     except OSError as error:
         raise DataError(f"{output} cannot be written ({error.strerror}): check folder and permissions.") from None

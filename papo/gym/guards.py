@@ -124,8 +124,8 @@ def _fault_of(node: ast.AST, *, is_called: bool) -> str | None:
 
 def disarm() -> None:
     """Put these in place of `eval`, `exec` and `parse_expr` in all of reasoning-gym that is loaded."""
-    import sympy  # noqa: PLC0415
-    from sympy.parsing import sympy_parser  # noqa: PLC0415
+    import sympy  # noqa: PLC0415  # takes a second, and the checks above need nothing of it
+    from sympy.parsing import sympy_parser  # noqa: PLC0415  # likewise
 
     parse: Callable[..., Any] = sympy_parser.parse_expr
 

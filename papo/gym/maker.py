@@ -65,7 +65,7 @@ def problems(*, task: str, settings: dict[str, Any], seed: int, count: int, spli
 
 
 def _entries(task: str, settings: dict[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    import reasoning_gym  # noqa: PLC0415
+    import reasoning_gym  # noqa: PLC0415  # an optional extra, of which only children know
 
     chunk = 0
     while True:

@@ -46,14 +46,19 @@ def make_problems(
         raise ValueError(f"the package reasoning-gym is not installed: {INSTALL}.")
     request = {"task": task, "settings": settings, "seed": seed, "count": count, "split": split}
     path = os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH"))))
-    made = subprocess.run(
-        [sys.executable, "-m", "papo.gym.maker"],
-        input=json.dumps(request).encode() + b"\n",
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, **FIXED},
-    )
+    try:
+        made = subprocess.run(
+            [sys.executable, "-m", "papo.gym.maker"],
+            input=json.dumps(request).encode() + b"\n",
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": path, **FIXED},
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(
+            f"{count} problems of {task} were not made within {SECONDS:g} s: use a smaller count or easier settings."
+        ) from None
     lines = [json.loads(line) for line in made.stdout.splitlines()]
     fault = next((line["fault"] for line in lines if "fault" in line), None)
     if fault is None and (made.returncode or len(lines) < count):

@@ -16,7 +16,7 @@ _UNFIT = {"codeio": "its problems come of running the programs of a data set, an
 def scorer_of(task: str, settings: str) -> Scorer:
     """What scores answers to problems of a task made with `settings` (JSON). Raises ValueError for unknown
     tasks and for unfit ones."""
-    import reasoning_gym  # noqa: PLC0415
+    import reasoning_gym  # noqa: PLC0415  # an optional extra, of which only children know
 
     tasks: dict[str, Any] = vars(reasoning_gym.factory)["DATASETS"]
     if task not in tasks:

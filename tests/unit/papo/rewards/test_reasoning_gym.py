@@ -135,3 +135,9 @@ def test_without_the_library_a_run_is_refused_and_told_what_to_install(monkeypat
     assert "pip install -e '.[reasoning-gym]'" in str(REWARD.self_test())
     with pytest.raises(ValueError, match="is not installed"):
         make_problems("chain_sum", {}, seed=0, count=1, split="train")
+
+
+def test_problems_that_take_too_long_are_an_error_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problems, "SECONDS", 0.01)
+    with pytest.raises(ValueError, match=r"3 problems of chain_sum were not made within 0.01 s: use a smaller count"):
+        make_problems("chain_sum", {}, seed=0, count=3, split="train")
