@@ -7,6 +7,7 @@ import polars as pl
 
 from papo.advantages import implicit_token_rewards, kl_rewards, prime_normalized, zero_reason
 from papo.algorithm import Algorithm
+from papo.errors import DataError
 from papo.rollouts import AdvantageTerms, Ragged, ScoredRollouts
 
 KEY = ["group_id", "sample_index"]
@@ -48,6 +49,7 @@ def scored_rollouts(
     `kl_coef`: the present weight of the KL in the reward, where a controller moves it.
     """
     joined = _joined(frames)
+    _check_relations(joined)
     steps = frames.scores is not None
     return ScoredRollouts(
         group=joined["group_id"].cast(pl.Int64).to_numpy(),
@@ -80,8 +82,41 @@ def _joined(frames: BatchFrames) -> pl.DataFrame:
     )
     for right, columns in rights:
         if right is not None:
+            _check_keys(frames.rollouts, right, named=", ".join(columns))
             rows = rows.join(right.select(*KEY, *columns), on=KEY, how="left", maintain_order="left", validate="1:1")
     return rows if frames.scores is not None else rows.with_columns(process_score=pl.lit(None, dtype=pl.Float64))
+
+
+def _check_keys(rollouts: pl.DataFrame, right: pl.DataFrame, *, named: str) -> None:
+    """Each rollout has its row and no other has: a row that is missing would pass for one without a reward."""
+    for one, other, what in ((rollouts, right, "lacks"), (right, rollouts, "is no rollout's:")):
+        lonely = one.select(KEY).join(other.select(KEY), on=KEY, how="anti")
+        if lonely.height:
+            group, sample = lonely.row(0)
+            raise DataError(
+                f"(group_id {group}, sample_index {sample}) {what} {named}, and so do {lonely.height - 1} other rows. "
+                "The frames of an iteration belong together, row by row: make them again."
+            )
+
+
+def _check_relations(joined: pl.DataFrame) -> None:
+    """Lists of a row have one entry a token of its rollout, and steps end inside it."""
+    tokens = pl.col("length")
+    wrong = {
+        name: pl.col(name).list.len() != tokens
+        for name in ("old_logprobs", "ref_logprobs", "token_values", "prm_logprobs")
+        if name in joined.columns
+    }
+    if "step_ends" in joined.columns:
+        wrong["step_ends"] = pl.col("step_ends").list.max() > tokens
+    for name, is_wrong in wrong.items():
+        faulty = joined.filter(is_wrong.fill_null(False))
+        if faulty.height:
+            group, sample, length = faulty.select(*KEY, "length").row(0)
+            raise DataError(
+                f"{name} of (group_id {group}, sample_index {sample}) does not fit its {length} tokens, nor do those "
+                f"of {faulty.height - 1} other rows. Credit would land on the wrong tokens: make the frame again."
+            )
 
 
 def _token_rewards(joined: pl.DataFrame, algorithm: Algorithm, kl_coef: float | None) -> Ragged | None:

@@ -1,16 +1,15 @@
-"""Contracts of the frames: strict, never coerced, finite inside lists too, and true to their relations.
+"""The frames: their columns, and the relations between these. What follows from a type is in `schemas.contract`.
 
 All but Prompts are keyed by (`group_id`, `sample_index`). A group is one draw of one data row.
 """
 
-from functools import cache
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, get_args
 
 import pandera.polars as pa
 import polars as pl
 
-from papo.errors import DataError
 from papo.rewards import JudgedBy, Opinion
+from schemas.contract import HOLES, Frame, check, columns_of
 
 Ids = Annotated[pl.List, pl.Int32()]
 Floats = Annotated[pl.List, pl.Float32()]
@@ -22,16 +21,6 @@ def _frame(data: pa.PolarsData) -> pl.LazyFrame:
     return data.lazyframe
 
 
-def _finite(column: str) -> pl.Expr:
-    """Every entry of a list column is there and finite. (A plain range check passes null and NaN inside lists.)"""
-    entry = pl.element()
-    return pl.col(column).list.eval(entry.is_not_null() & entry.is_finite()).list.all()
-
-
-def _whole(column: str) -> pl.Expr:
-    return pl.col(column).list.eval(pl.element().is_not_null()).list.all()
-
-
 def _flipped(data: pa.PolarsData) -> pl.LazyFrame:
     by_llm = pl.col("correct").fill_null(False) & (pl.col("judged_by") == "llm")
     return _frame(data).select((pl.col("llm_verdict") != "equivalent").fill_null(True) | by_llm)
@@ -41,11 +30,24 @@ def _same_length(first: str, *others: str) -> pl.Expr:
     return pl.all_horizontal(*(pl.col(first).list.len() == pl.col(other).list.len() for other in others))
 
 
-class Frame(pa.DataFrameModel):
-    class Config(pa.DataFrameModel.Config):
-        strict = True
-        coerce = False
-        ordered = True
+def _null_together(first: str, *others: str) -> pl.Expr:
+    return pl.all_horizontal(*(pl.col(first).is_null() == pl.col(other).is_null() for other in others))
+
+
+def _never_falls(column: str) -> pl.Expr:
+    return (pl.col(column).list.diff().list.min() >= 0).fill_null(True)
+
+
+def _not_below_zero(column: str) -> pl.Expr:
+    return (pl.col(column).list.min() >= 0).fill_null(True)
+
+
+def _one_a_group(*columns: str) -> pl.Expr:
+    return pl.all_horizontal(*(pl.col(column).n_unique().over("group_id") == 1 for column in columns))
+
+
+def _one_value(*columns: str) -> pl.Expr:
+    return pl.all_horizontal(*(pl.col(column) == pl.col(column).first() for column in columns))
 
 
 class DataRows(Frame):
@@ -67,9 +69,9 @@ class DataRows(Frame):
             (pl.col("prompt").str.strip_chars() != "") & (pl.col("reference_answer").str.strip_chars() != "")
         )
 
-    @pa.dataframe_check(error="prompt_ids must be one or more whole ids")
+    @pa.dataframe_check(error="prompt_ids must be one or more ids, none below 0")
     def has_ids(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _frame(data).select((pl.col("prompt_ids").list.len() > 0) & _whole("prompt_ids"))
+        return _frame(data).select((pl.col("prompt_ids").list.len() > 0) & _not_below_zero("prompt_ids"))
 
 
 class Prompts(Frame):
@@ -83,9 +85,9 @@ class Prompts(Frame):
     reference_answer: pl.String = pa.Field()
     prompt_ids: Ids
 
-    @pa.dataframe_check(error="prompt_ids must be one or more whole ids")
+    @pa.dataframe_check(error="prompt_ids must be one or more ids, none below 0")
     def has_ids(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _frame(data).select((pl.col("prompt_ids").list.len() > 0) & _whole("prompt_ids"))
+        return _frame(data).select((pl.col("prompt_ids").list.len() > 0) & _not_below_zero("prompt_ids"))
 
 
 class Keyed(Frame):
@@ -119,10 +121,23 @@ class Rollouts(Keyed):
     def aligned(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _frame(data).select(_same_length("token_ids", "completion_mask", "sampler_logprobs", "token_ends"))
 
-    @pa.dataframe_check(error="sampler_logprobs must be finite and at most 0")
-    def logprobs_finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        not_positive = pl.col("sampler_logprobs").list.eval(pl.element() <= 0).list.all()
-        return _frame(data).select(_finite("sampler_logprobs") & not_positive & _whole("token_ids"))
+    @pa.dataframe_check(error="token_ids must be 0 or more, sampler_logprobs at most 0")
+    def bounded(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        at_most_0 = (pl.col("sampler_logprobs").list.max() <= 0).fill_null(True)
+        return _frame(data).select(_not_below_zero("token_ids") & at_most_0)
+
+    @pa.dataframe_check(error="token_ends must not fall, and not reach beyond the completion")
+    def inside(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        within = (pl.col("token_ends").list.last() <= pl.col("completion").str.len_chars()).fill_null(True)
+        return _frame(data).select(_never_falls("token_ends") & _not_below_zero("token_ends") & within)
+
+    @pa.dataframe_check(error="a group must be one prompt")
+    def one_prompt(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_one_a_group("prompt_id"))
+
+    @pa.dataframe_check(error="all rows must be of one policy, sampled by one set of settings")
+    def one_policy(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_one_value("policy_version", "policy_sha256", "sampling_sha256"))
 
 
 class Outcomes(Keyed):
@@ -132,7 +147,7 @@ class Outcomes(Keyed):
     """From the unshaped outcome; null with the reward."""
     accuracy_reward: pl.Float64 = pa.Field(nullable=True)
     format_reward: pl.Float64 = pa.Field(nullable=True)
-    components: Annotated[pl.List, pl.Float64()] = pa.Field()
+    components: Annotated[pl.List, pl.Float64()] = pa.Field(metadata=HOLES)
     """What the outcome reward is made of, before weights: accuracy (scaled), format, further ones as declared."""
     extracted: pl.String = pa.Field(nullable=True)
     status: pl.String = pa.Field()
@@ -144,10 +159,14 @@ class Outcomes(Keyed):
     llm_reply: pl.String = pa.Field(nullable=True)
     """The end of what the LLM wrote; null where it was not asked or wrote nothing."""
 
-    @pa.dataframe_check(error="outcome_reward must be finite or null, and null together with correct")
+    @pa.dataframe_check(error="outcome_reward, accuracy_reward and correct must be null together")
     def scored(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        reward, correct = pl.col("outcome_reward"), pl.col("correct")
-        return _frame(data).select((reward.is_null() | reward.is_finite()) & (reward.is_null() == correct.is_null()))
+        return _frame(data).select(_null_together("outcome_reward", "accuracy_reward", "correct"))
+
+    @pa.dataframe_check(error="components must be as many in each row, one or more")
+    def as_many(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        count = pl.col("components").list.len()
+        return _frame(data).select((count > 0) & (count == count.first()))
 
     @pa.dataframe_check(error="a row whose llm_verdict is equivalent is correct and judged_by llm")
     def corrected(cls, data: pa.PolarsData) -> pl.LazyFrame:
@@ -158,7 +177,7 @@ class ProcessScores(Keyed):
     step_starts: Ids
     step_ends: Ids
     """Half-open token spans, one a step."""
-    step_scores: Floats
+    step_scores: Floats = pa.Field(metadata=HOLES)
     """One a step; null where the scorer failed."""
     process_score: pl.Float64 = pa.Field(nullable=True)
     """The steps' aggregate; null: not scored or failed."""
@@ -166,16 +185,19 @@ class ProcessScores(Keyed):
     scorer_version: pl.String = pa.Field()
     judge_sha256: pl.String = pa.Field(nullable=True)
 
-    @pa.dataframe_check(error="there must be one score a step, and each step a span of tokens")
+    @pa.dataframe_check(error="there must be one start, one end and one score a step")
     def one_a_step(cls, data: pa.PolarsData) -> pl.LazyFrame:
         return _frame(data).select(_same_length("step_starts", "step_ends", "step_scores"))
 
-    @pa.dataframe_check(error="scores must be finite or null")
-    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        entry = pl.element()
-        steps = pl.col("step_scores").list.eval(entry.is_null() | entry.is_finite()).list.all()
-        score = pl.col("process_score")
-        return _frame(data).select(steps & (score.is_null() | score.is_finite()))
+    @pa.dataframe_check(error="steps must be spans of tokens in their order, none in another")
+    def in_order(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        starts, steps = pl.col("step_starts"), pl.col("step_starts").list.len()
+        # (Lists of unequal lengths cannot be compared; that they are is the other check's to say.)
+        ends = pl.when(_same_length("step_starts", "step_ends")).then(pl.col("step_ends")).otherwise(starts)
+        before = ends.list.slice(0, (steps.cast(pl.Int64) - 1).clip(lower_bound=0))
+        lengths, gaps = (ends - starts).list.min(), (starts.list.slice(1) - before).list.min()
+        forward = (lengths >= 0).fill_null(True) & (gaps >= 0).fill_null(True)
+        return _frame(data).select(forward & _not_below_zero("step_starts"))
 
 
 class Logprobs(Keyed):
@@ -190,10 +212,13 @@ class Logprobs(Keyed):
     full_kl: Floats = pa.Field(nullable=True)
     """KL(policy, reference) over the whole vocabulary at each token, in nats."""
 
-    @pa.dataframe_check(error="numbers must be finite")
-    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        names = ("old_logprobs", "ref_logprobs", "entropies", "full_kl")
-        return _frame(data).select(pl.all_horizontal(*(pl.col(name).is_null() | _finite(name) for name in names)))
+    @pa.dataframe_check(error="the lists of a row must have one entry per token, as many as each other")
+    def aligned(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        lengths = [pl.col(name).list.len() for name in ("old_logprobs", "ref_logprobs", "entropies", "full_kl")]
+        # (Least and greatest of those that are there.)
+        return _frame(data).select(
+            (pl.min_horizontal(lengths) == pl.max_horizontal(lengths)).fill_null(True).alias("aligned")
+        )
 
 
 class Values(Keyed):
@@ -204,19 +229,11 @@ class Values(Keyed):
     final_value: pl.Float64 = pa.Field()
     """After the last token: what a truncated row may still earn."""
 
-    @pa.dataframe_check(error="values must be finite")
-    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _frame(data).select(_finite("token_values") & pl.col("final_value").is_finite())
-
 
 class ImplicitScores(Keyed):
     """Log-probs of each token under the implicit PRM: less those of its reference, they are process rewards."""
 
     prm_logprobs: Floats
-
-    @pa.dataframe_check(error="log-probs must be finite")
-    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        return _frame(data).select(_finite("prm_logprobs"))
 
 
 class Advantages(Keyed):
@@ -231,10 +248,13 @@ class Advantages(Keyed):
     process_active: pl.Boolean = pa.Field()
     zero_reason: pl.String = pa.Field(nullable=True)
 
-    @pa.dataframe_check(error="advantages must be finite or null")
-    def finite(cls, data: pa.PolarsData) -> pl.LazyFrame:
-        columns = [pl.col(name) for name in ("outcome_advantage", "process_advantage", "advantage")]
-        return _frame(data).select(pl.all_horizontal(*(column.is_null() | column.is_finite() for column in columns)))
+    @pa.dataframe_check(error="outcome_advantage, process_advantage and advantage must be null together")
+    def credited(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_null_together("advantage", "outcome_advantage", "process_advantage"))
+
+    @pa.dataframe_check(error="token_advantages and returns must have one entry per token, as many as each other")
+    def aligned(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_same_length("token_advantages", "returns").fill_null(True))
 
 
 class Evaluations(Keyed):
@@ -252,6 +272,10 @@ class Evaluations(Keyed):
     """Both as in Outcomes."""
     process_score: pl.Float64 = pa.Field(nullable=True)
     policy_version: pl.Int32 = pa.Field(ge=0)
+
+    @pa.dataframe_check(error="a group must be one prompt of one source, and all rows of one policy")
+    def one_prompt(cls, data: pa.PolarsData) -> pl.LazyFrame:
+        return _frame(data).select(_one_a_group("prompt_id", "source") & _one_value("policy_version"))
 
     @pa.dataframe_check(error="a row whose llm_verdict is equivalent is correct and judged_by llm")
     def corrected(cls, data: pa.PolarsData) -> pl.LazyFrame:
@@ -271,50 +295,6 @@ SCHEMAS: dict[str, type[Frame]] = {
     "evaluate": Evaluations,
 }
 """The frame that each durable stage makes."""
-
-
-@cache
-def columns_of(schema: type[Frame]) -> dict[str, Any]:
-    """The columns of a frame with their polars types, in order: what an empty frame of it is made with."""
-    return {name: column.dtype.type for name, column in schema.to_schema().columns.items()}
-
-
-def check(frame: pl.DataFrame, schema: type[Frame], *, what: str) -> pl.DataFrame:
-    """`frame` itself, if it fulfils `schema`.
-
-    Raises DataError with all faults at once, each with the number of failing rows and the first of them; never the
-    rows' contents, which may be long and hostile.
-    """
-    if frame.height == 0:
-        raise DataError(f"{what} has no rows, but {schema.__name__} must have at least one.")
-    try:
-        return cast("pl.DataFrame", schema.validate(frame, lazy=True))
-    except pa.errors.SchemaErrors as error:
-        unknown = [name for name in frame.columns if name not in schema.to_schema().columns]
-        faults = _faults(error.failure_cases, unknown)
-        raise DataError(f"{what} is not a valid {schema.__name__} frame:\n{faults}") from None
-
-
-def _faults(cases: Any, unknown: list[str]) -> str:
-    # pandera names only the first unknown column.
-    lines = [f"  {name}: unknown column" for name in unknown]
-    grouped = cases.group_by("column", "check", maintain_order=True).agg(
-        pl.len().alias("count"),
-        pl.col("index").drop_nulls().unique(maintain_order=True).head(5),
-        pl.col("failure_case").unique(maintain_order=True).head(20),
-    )
-    for row in grouped.iter_rows(named=True):
-        match row["check"]:
-            case "column_in_schema":
-                continue
-            case "column_in_dataframe":
-                lines += [f"  {name}: missing column" for name in row["failure_case"]]
-            case "column_ordered":
-                lines += [f"  {name}: not in its place among the columns" for name in row["failure_case"]]
-            case check:
-                where = f" (rows {', '.join(map(str, row['index']))})" if row["index"] else ""
-                lines.append(f"  {row['column']}: {check}{where}")
-    return "\n".join(lines)
 
 
 __all__ = [

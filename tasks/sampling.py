@@ -7,7 +7,7 @@ import polars as pl
 
 from papo.engines.protocol import Engine
 from papo.engines.requests import Generate, RowAddress
-from papo.errors import GeneratorDied
+from papo.errors import EngineError, GeneratorDied
 from papo.seeding import seed_for
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig, identity_of
@@ -64,7 +64,7 @@ def generate_shard(
 ) -> pl.DataFrame:
     """One shard's rollouts, as the run's generator made them from the policy that `engine` holds."""
     path = run.local(prompts)
-    return run.staged(
+    made = run.staged(
         name,
         lambda output: _generate(
             run,
@@ -84,6 +84,22 @@ def generate_shard(
             ),
         ),
     )
+    _check_rows(made, rows, version=state.policy.version)
+    return made
+
+
+def _check_rows(made: pl.DataFrame, asked: list[RowAddress], *, version: int) -> None:
+    """Raises EngineError unless `made` is of the rows that were asked for, in their order; some may have been lost."""
+    if not {"group_id", "sample_index", "row_seed", "policy_version"} <= set(made.columns):
+        return  # Its contract will say so.
+    rows = iter([(row.group_id, row.sample_index, row.seed, version) for row in asked])
+    for given in made.select("group_id", "sample_index", "row_seed", "policy_version").iter_rows():
+        if given not in rows:  # (An iterator: what is looked past was lost.)
+            raise EngineError(
+                f"The generator gave a row (group_id {given[0]}, sample_index {given[1]}, row_seed {given[2]}, "
+                f"policy_version {given[3]}) that is not the next of the {len(asked)} that version {version} was asked "
+                "for. Groups of other rows or of other sizes would be compared: nothing of the shard is kept."
+            )
 
 
 def _generate(run: Run, engine: Engine, request: Generate) -> None:

@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 from papo.advantages import GrpoProcess
 from papo.algorithm import PAPO
+from papo.errors import DataError
 from schemas.convert import BatchFrames, advantages_frame, scored_rollouts
 
 KEYS = {"group_id": pl.Series([0, 0, 0], dtype=pl.Int32), "sample_index": pl.Series([0, 1, 2], dtype=pl.Int32)}
@@ -74,3 +76,28 @@ def test_without_a_scorer_there_are_no_steps() -> None:
     scored = scored_rollouts(frames(scores=None), algorithm=PAPO, iteration=0)
     assert scored.step_ends is None
     assert np.isnan(scored.process).all()
+
+
+@pytest.mark.parametrize(("name", "part"), [("outcomes", OUTCOMES), ("scores", SCORES)])
+def test_c_27_a_rollout_without_its_row_is_named(name: str, part: pl.DataFrame) -> None:
+    """A missing row would pass for an unscorable one, a surplus one would go unseen."""
+    with pytest.raises(DataError, match=r"lacks .*, and so do 1 other"):
+        scored_rollouts(frames(**{name: part[:1]}), algorithm=PAPO, iteration=0)
+    stray = part[:1].with_columns(sample_index=pl.lit(9, dtype=part.schema["sample_index"]))
+    with pytest.raises(DataError, match=r"sample_index 9\) is no rollout's"):
+        scored_rollouts(frames(**{name: pl.concat([part, stray])}), algorithm=PAPO, iteration=0)
+
+
+def test_c_27_a_step_beyond_the_tokens_is_named() -> None:
+    ends = pl.Series("step_ends", [[1, 4], [2], []], dtype=pl.List(pl.Int32))
+    with pytest.raises(DataError, match=r"step_ends of \(group_id \d+, sample_index \d+\) does not fit its 3 tokens"):
+        scored_rollouts(frames(scores=SCORES.with_columns(ends)), algorithm=PAPO, iteration=0)
+
+
+def test_c_27_a_list_of_another_length_is_named() -> None:
+    lists = pl.Series("old_logprobs", [[-1.0] * 3, [-1.0], [-1.0]], dtype=pl.List(pl.Float32))
+    said = ROLLOUTS.select("group_id", "sample_index").with_columns(
+        lists, pl.Series("ref_logprobs", [None] * 3, dtype=pl.List(pl.Float32))
+    )
+    with pytest.raises(DataError, match=r"old_logprobs of .* does not fit its 2 tokens"):
+        scored_rollouts(frames(logprobs=said), algorithm=PAPO, iteration=0)

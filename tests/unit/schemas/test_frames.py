@@ -1,11 +1,14 @@
 """Frames: each schema takes a good frame as it is, and names every planted fault without showing contents."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
+import pandera.polars as pa
 import polars as pl
 import pytest
 
 from papo.errors import DataError
+from schemas.contract import HOLES
 from schemas.frames import (
     SCHEMAS,
     Advantages,
@@ -20,6 +23,7 @@ from schemas.frames import (
     Rollouts,
     Values,
     check,
+    columns_of,
 )
 
 SECRET = "the contents of a row"
@@ -157,33 +161,67 @@ FAULTS: list[tuple[type[Frame], dict[str, pl.Series], str]] = [
     (Rollouts, {"sampler_logprobs": lists([-0.5, -INF], [], [-1.0], of=FLOATS)}, "finite"),
     (Rollouts, {"sampler_logprobs": lists([-0.5, None], [], [-1.0], of=FLOATS)}, "finite"),
     (Rollouts, {"sampler_logprobs": lists([-0.5, 0.1], [], [-1.0], of=FLOATS)}, "at most 0"),
-    (Rollouts, {"token_ids": lists([1, None], [], [3])}, "finite"),
+    (Rollouts, {"token_ids": lists([1, None], [], [3])}, "token_ids: entries must be there"),
+    (Rollouts, {"token_ids": lists([1, -2], [], [3])}, "0 or more"),
+    (Rollouts, {"token_ends": lists([2, 1], [], [1])}, "must not fall"),
+    (Rollouts, {"token_ends": lists([1, len(SECRET) + 1], [], [1])}, "beyond the completion"),
+    (Rollouts, {"prompt_id": texts("a", "b", "b")}, "one prompt"),
+    (Rollouts, {"policy_sha256": texts("x", "x", "z")}, "one policy"),
+    (Rollouts, {"sampling_sha256": texts("x", "x", "z")}, "one policy"),
     (Rollouts, {"finish_reason": texts("stop", "eos", "stop")}, "finish_reason"),
     (Rollouts, {"policy_version": pl.Series([0, -1, 0], dtype=pl.Int32)}, "policy_version"),
     (Outcomes, {"outcome_reward": floats(NAN, 0.0, None)}, "finite or null"),
     (Outcomes, {"outcome_reward": floats(INF, 0.0, None)}, "finite or null"),
-    (Outcomes, {"outcome_reward": floats(None, 0.0, None)}, "together with correct"),
+    (Outcomes, {"outcome_reward": floats(None, 0.0, None)}, "null together"),
+    (Outcomes, {"accuracy_reward": floats(None, 0.0, None)}, "null together"),
+    (Outcomes, {"components": lists([1.0, 1.0], [0.0], [1.0, 1.0], of=pl.List(pl.Float64))}, "as many in each row"),
+    (Outcomes, {"components": lists([], [], [], of=pl.List(pl.Float64))}, "as many in each row"),
     (Outcomes, {"judged_by": texts("verifier", "someone", "llm")}, "judged_by"),
     (Outcomes, {"llm_verdict": texts("equivalent", None, None)}, "judged_by llm"),
     (Outcomes, {"llm_verdict": texts(None, "equivalent", None)}, "judged_by llm"),
     (Outcomes, {"llm_verdict": texts(None, "maybe", None)}, "llm_verdict"),
     (Outcomes, TWICE, "unique"),
     (ProcessScores, {"step_scores": lists([0.5], [], [1.0], of=FLOATS)}, "one score a step"),
+    (ProcessScores, {"step_ends": lists([2], [], [1])}, "one score a step"),
+    (ProcessScores, {"step_starts": lists([0, 1], [], [0])}, "none in another"),
+    (ProcessScores, {"step_starts": lists([0, 5], [], [0])}, "spans of tokens"),
+    (ProcessScores, {"step_starts": lists([0, 2], [], [-1])}, "spans of tokens"),
     (ProcessScores, {"step_scores": lists([0.5, NAN], [], [1.0], of=FLOATS)}, "finite or null"),
     (ProcessScores, {"process_score": floats(INF, None, 1.0)}, "finite or null"),
     (Logprobs, {"ref_logprobs": lists([-0.5, NAN], [], [-1.0], of=FLOATS)}, "finite"),
     (Logprobs, {"old_logprobs": lists([-0.5, None], [], [-1.0], of=FLOATS)}, "finite"),
     (Logprobs, {"entropies": lists([INF, 0.1], [], [1.0], of=FLOATS)}, "finite"),
+    (Logprobs, {"entropies": lists([0.1], [], [1.0], of=FLOATS)}, "as many as each other"),
     (Values, {"token_values": lists([0.5, NAN], [], [1.0], of=FLOATS)}, "finite"),
     (Values, {"final_value": floats(0.5, INF, 0.0)}, "finite"),
     (ImplicitScores, {"prm_logprobs": lists([None, 0.5], [], [1.0], of=FLOATS)}, "finite"),
     (Advantages, {"advantage": floats(NAN, 0.0, None)}, "finite or null"),
     (Advantages, {"process_advantage": floats(0.0, INF, None)}, "finite or null"),
+    (Advantages, {"advantage": floats(None, 0.0, None)}, "null together"),
+    (Evaluations, {"source": texts("x", "y", "y")}, "one source"),
+    (Evaluations, {"policy_version": pl.Series([0, 1, 1], dtype=pl.Int32)}, "one policy"),
     (Evaluations, {"token_count": pl.Series([2, -1, 1], dtype=pl.Int32)}, "token_count"),
     (Evaluations, {"judged_by": texts("verifier", None, "llm")}, "judged_by"),
     (Evaluations, {"llm_verdict": texts(None, None, "equivalent")}, "judged_by llm"),
     (Evaluations, TWICE, "unique"),
 ]
+
+
+NULLABLE: dict[type[Frame], set[str]] = {
+    Outcomes: {
+        "outcome_reward", "correct", "accuracy_reward", "format_reward", "extracted", "llm_verdict", "llm_reply"
+    },
+    ProcessScores: {"process_score", "judge_sha256"},
+    Logprobs: {"old_logprobs", "ref_logprobs", "entropies", "full_kl"},
+    Advantages: {
+        "outcome_advantage", "process_advantage", "advantage", "token_advantages", "returns", "zero_reason"
+    },
+    Evaluations: {"correct", "extracted", "llm_verdict", "llm_reply", "process_score"},
+}  # fmt: skip
+"""Columns that may be null; those of all other columns never are."""
+WITH_HOLES: dict[type[Frame], set[str]] = {Outcomes: {"components"}, ProcessScores: {"step_scores"}}
+"""List columns whose entries may be null."""
+COLUMNS = [(schema, name) for schema in GOOD for name in columns_of(schema)]
 
 
 def faults_of(schema: type[Frame], frame: pl.DataFrame) -> str:
@@ -285,7 +323,74 @@ def test_all_faults_are_in_one_message() -> None:
 
     for named in ("unique", "finish_reason", "finite", "policy_version"):
         assert named in message
-    assert len(message.splitlines()) == 5
+    assert len(message.splitlines()) == 6  # (The policy is also not the same one in each row.)
     finish = next(line for line in message.splitlines() if "finish_reason" in line)
     assert "1" in finish
     assert "eos" not in message
+
+
+@pytest.mark.parametrize(("schema", "name"), COLUMNS, ids=lambda part: getattr(part, "__name__", part))
+def test_c_27_every_column_refuses_what_its_type_does_not_allow(schema: type[Frame], name: str) -> None:
+    """C-27: NaN, infinities and null, in cells and inside lists, of every column of every frame; nothing by hand."""
+    kind = columns_of(schema)[name]
+    for bad, why in planted_in(schema, name, kind):
+        frame = pl.DataFrame(GOOD[schema] | {name: pl.Series([bad] * 3, dtype=kind)})
+        assert f"\n  {name}: {why}" in faults_of(schema, frame), bad
+
+
+def planted_in(schema: type[Frame], name: str, kind: Any) -> Iterator[tuple[Any, str]]:
+    """Values that the column must refuse, and what is said of them."""
+    if name not in NULLABLE.get(schema, set()):
+        yield None, "not_nullable"
+    if kind in (pl.Float32(), pl.Float64()):
+        for number in (NAN, INF, -INF):
+            yield number, "must be finite"
+    if isinstance(kind, pl.List):
+        if kind.inner in (pl.Float32(), pl.Float64()):
+            for number in (NAN, INF, -INF):
+                yield [0.0, number], "entries must be finite"
+        if name not in WITH_HOLES.get(schema, set()):
+            yield [None], "entries must be"
+
+
+@pytest.mark.parametrize("schema", GOOD, ids=lambda schema: schema.__name__)
+def test_c_27_what_may_be_null_is_declared(schema: type[Frame]) -> None:
+    columns = schema.to_schema().columns
+    assert {name for name, column in columns.items() if column.nullable} == NULLABLE.get(schema, set())
+    holes = {name for name, column in columns.items() if column.metadata == HOLES}
+    assert holes == WITH_HOLES.get(schema, set())
+
+
+def test_c_27_a_column_of_a_type_without_a_rule_is_impossible() -> None:
+    class Timed(Frame):
+        at: pl.Datetime = pa.Field()
+
+    with pytest.raises(TypeError, match="There is no rule for at: Datetime"):
+        Timed.to_schema()
+
+    class Nested(Frame):
+        numbers: Annotated[pl.List, pl.List(pl.Float32())]
+
+    with pytest.raises(TypeError, match="There is no rule for numbers"):
+        Nested.to_schema()
+
+    class Odd(Frame):
+        number: pl.Float64 = pa.Field(metadata=HOLES)
+
+    with pytest.raises(TypeError, match="no entries that may be null"):
+        Odd.to_schema()
+
+
+def test_c_27_a_new_column_has_its_rule_without_a_word() -> None:
+    class More(Values):
+        spread: Annotated[pl.List, pl.Float64()]
+
+    frame = pl.DataFrame({**GOOD[Values], "spread": lists([1.0], [], [NAN], of=pl.List(pl.Float64))})
+    assert "spread: entries must be finite" in faults_of(More, frame)
+
+
+def test_a_fault_in_many_rows_is_counted_and_not_listed() -> None:
+    frame = pl.concat([pl.DataFrame(GOOD[Values]).with_columns(final_value=pl.lit(INF))] * 1000)
+    message = faults_of(Values, frame)
+    assert "final_value: must be finite (3000 of 3000 rows: 0, 1, 2, 3, 4, …)" in message
+    assert len(message) < 400
