@@ -19,12 +19,13 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
+from papo.loopback import bypass_proxy, is_loopback, unusable_proxies
 from tasks.lock import boot_id
 
 HOME = ".prefect"
@@ -88,12 +89,19 @@ class ServerInfo:
 def server(runs: Path, *, port: int = 0, start_seconds: float = START_SECONDS) -> Generator[ServerInfo]:
     """Find or start the server, and name it in this process's environment. Enter before `prefect` is imported.
 
-    A server that cannot be had is no error: `url` is None then, and `reason` says why.
+    A server that cannot be had is no error: `url` is None then, and `reason` says why. Whatever proxy the environment
+    names, servers of this machine are asked without it.
     """
+    with _environment(bypass_proxy(os.environ)), _found(runs, port, start_seconds) as found:
+        yield found
+
+
+@contextmanager
+def _found(runs: Path, port: int, start_seconds: float) -> Generator[ServerInfo]:
     given = given_url()
     if given is not None:
         found = _given(given)
-        with _environment({} if found.url is None else {"PREFECT_API_URL": given}):
+        with _client_environment(found, {"PREFECT_API_URL": given}):
             yield found
         return
     home = (runs / HOME).resolve()
@@ -101,8 +109,7 @@ def server(runs: Path, *, port: int = 0, start_seconds: float = START_SECONDS) -
     use = os.open(home / USERS, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         found = _managed(home, use, port, start_seconds)
-        named = {} if found.url is None else {"PREFECT_API_URL": found.url, "PREFECT_HOME": str(home)}
-        with _environment(named):
+        with _client_environment(found, {"PREFECT_API_URL": found.url or "", "PREFECT_HOME": str(home)}):
             yield found
     finally:
         os.close(use)
@@ -235,17 +242,29 @@ def _lock(descriptor: int, kind: int, deadline: float) -> bool:
             time.sleep(0.1)
 
 
-@contextmanager
-def _environment(named: dict[str, str]) -> Generator[None]:
+def _client_environment(found: ServerInfo, named: dict[str, str]) -> AbstractContextManager[None]:
+    """What Prefect's client in this process is to read: papo's settings, unless the user has set them, and `named`."""
     defaults = {name: setting for name, setting in CLIENT_SETTINGS.items() if name not in os.environ}
-    wanted = {**defaults, **named}
+    if found.url is None:
+        return _environment(defaults)
+    unusable = unusable_proxies(os.environ) if is_loopback(found.url) else []
+    return _environment({**defaults, **named, **dict.fromkeys(unusable)})
+
+
+@contextmanager
+def _environment(wanted: Mapping[str, str | None]) -> Generator[None]:
+    """Set variables (None: unset) of this process until the end."""
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    _set(wanted)
     try:
         yield
     finally:
-        for name, setting in before.items():
-            if setting is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = setting
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, setting in variables.items():
+        if setting is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = setting

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from papo.errors import Interrupted
+from papo.loopback import bypass_proxy
 from schemas.config import TrackingConfig
 from tasks.run import Run
 from tasks.tracking_status import TrackingStatus, read_status, write_status
@@ -22,7 +23,7 @@ FINISH_SECONDS = 75.0
 LOG = "logs/tracking.log"
 KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR", "LD_LIBRARY_PATH",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy",
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
 )  # fmt: skip
 SETTINGS = {
@@ -114,7 +115,8 @@ def follower_environment() -> dict[str, str]:
     """What the follower sees of this process's environment: no more than it needs."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     mlflow = {name: setting for name, setting in os.environ.items() if name.startswith("MLFLOW_")}
-    return {**SETTINGS, **kept, **mlflow, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    settings = {**SETTINGS, **kept, **bypass_proxy(os.environ), **mlflow}
+    return {**settings, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
 
 
 @contextmanager

@@ -39,6 +39,37 @@ def test_a_server_that_does_not_come_up_is_done_without(alone: Path) -> None:
     eventually(lambda: not keepers(alone))
 
 
+DEAD_PROXIES = {
+    name: address
+    for spelling in (str.upper, str.lower)
+    for name, address in (
+        (spelling("http_proxy"), "http://127.0.0.1:9"),
+        (spelling("https_proxy"), "http://127.0.0.1:9"),
+        (spelling("all_proxy"), "socks5h://127.0.0.1:9"),
+    )
+}
+
+
+def test_a_dead_proxy_keeps_no_run_from_its_server(undisturbed: Training, alone: Path) -> None:
+    """C-13: the managed server is started, asked and shown a run, whatever proxies the environment names."""
+    run = Training(alone, "proxied", **DEAD_PROXIES)
+    ended = run.end()
+    assert ended.code == 0, ended.said
+    assert "Prefect UI: http://127.0.0.1:" in ended.said
+    assert "No Prefect" not in ended.said
+    assert len(run.flow_runs) == 1
+    assert run.ledger == undisturbed.ledger
+
+
+def test_a_server_leaves_the_environment_as_it_was(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, address in DEAD_PROXIES.items():
+        monkeypatch.setenv(name, address)
+    before = dict(os.environ)
+    with server(alone, start_seconds=0.3):
+        assert os.environ["NO_PROXY"] == os.environ["no_proxy"] == "127.0.0.1,localhost,::1"
+    assert dict(os.environ) == before
+
+
 def test_the_address_is_taken_from_the_active_profile(monkeypatch: pytest.MonkeyPatch, alone: Path) -> None:
     home = Path(os.environ["PREFECT_HOME"])
     home.mkdir()
