@@ -13,6 +13,7 @@ from papo.errors import ConfigError
 from schemas.config import RunConfig
 from schemas.loading import load_config, overridden, resolve
 from schemas.records import IterationState
+from schemas.runids import checked_run_id, run_id_of
 from schemas.sft import SftConfig
 from tasks.clock import WallClock
 from tasks.disk import LocalDisk
@@ -34,7 +35,8 @@ class Places:
     models: Path = Path("models")
 
     def run(self, run_id: str) -> Path:
-        return self.runs / run_id
+        """The folder of a run. Raises ConfigError where `run_id` is none."""
+        return self.runs / checked_run_id(run_id)
 
 
 def open_from(
@@ -55,8 +57,8 @@ def open_from(
     if config is None:
         return _reopen(run_id, overrides, amend=amend, reporter=reporter, places=places, advancing=advancing)
     path = Path(config)
+    name = run_id_of(path, run_id)
     loaded = load_config(path, overrides)
-    name = run_id or path.stem
     return open_config(name, loaded, base=path.parent, reporter=reporter, places=places, advancing=advancing)
 
 
@@ -73,7 +75,7 @@ def _reopen(
     run_id: str | None, overrides: Sequence[str], *, amend: bool, reporter: Reporter, places: Places, advancing: bool
 ) -> tuple[Run, IterationState | None]:
     folder = places.run(run_id or "")
-    run_file = read_run_file(LocalDisk(folder)) if run_id and folder.is_dir() else None
+    run_file = read_run_file(LocalDisk(folder)) if folder.is_dir() else None
     if run_file is None:
         known = ", ".join(sorted(path.parent.name for path in places.runs.glob("*/run.yaml"))) or "none"
         raise ConfigError(

@@ -20,6 +20,7 @@ from papo.presets import PRESETS
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
 from schemas.presets import sections_of
+from schemas.runids import run_id_of
 from tasks.export import export_version
 from tasks.opening import close_run
 from tasks.sources import read_sources
@@ -37,7 +38,7 @@ def advance(
     places: Places,
 ) -> None:
     """Advance a run to its horizon and say where everything is. Raises Interrupted where it stopped early."""
-    name = run_id or Path(config or "").stem
+    name = run_id_of(config, run_id)
     reporter = reporter_for()
     if config is not None:
         for warning in _warnings(load_config(Path(config), overrides), Path(config).parent):

@@ -23,6 +23,7 @@ from papo.runs import open_run
 from schemas.canonical import sha256_of
 from schemas.config import EvaluationConfig, RunConfig, TrackingConfig
 from schemas.loading import load_config
+from schemas.runids import checked_run_id
 from tasks.calling import direct
 from tasks.opening import close_run
 
@@ -36,7 +37,8 @@ def rate(
     """Sample every training row `samples` times by the config's first policy, judge, and write a pass rate a row."""
     path = Path(config)
     asked = rating_of(load_config(path, overrides), samples=samples)
-    name = f"{path.stem}-rates-{_address(asked)}"
+    rated_from = f" (it is made of the name of {path}: give that file another one)"
+    name = checked_run_id(f"{path.stem}-rates-{_address(asked)}", source=rated_from)
     with terminations():
         run, state = open_config(name, asked, base=path.parent, reporter=reporter, places=places)
     try:
