@@ -70,7 +70,7 @@ class Artifacts:
     def _publish(self) -> None:
         try:
             with get_client(sync_client=True, httpx_settings={"timeout": 10.0}) as client:
-                self._guarded(lambda: self._bury(client))
+                self._guarded(lambda: self._mark_crashed(client))
                 while not self._ending.is_set():
                     self._guarded(lambda: self._once(client))
                     self._news.wait()
@@ -107,11 +107,14 @@ class Artifacts:
         )  # fmt: skip
         self._made[name] = client.create_artifact(artifact).id
 
-    def _bury(self, client: SyncPrefectClient) -> None:
-        """A killed flow run tells nobody: whoever holds the run's lock afterwards says so for it."""
+    def _mark_crashed(self, client: SyncPrefectClient) -> None:
+        """A killed flow run reports nothing, so the holder of the run's lock reports its end.
+
+        One that is scheduled again is no dead one: it waits for its retry.
+        """
         for flow_run_id in self._dead:
             state = client.read_flow_run(flow_run_id).state
-            if state is not None and not state.is_final():
+            if state is not None and (state.is_running() or state.is_cancelling()):
                 gone = Crashed(message=f"Its process is gone; flow run {self._flow_run_id} goes on with the run.")
                 client.set_flow_run_state(flow_run_id, gone, force=True)
 

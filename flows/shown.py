@@ -9,6 +9,8 @@ from tasks.run import Run
 
 FLOW_RUN = "flow_run"
 """The event that says which flow run advanced the run."""
+EARLIER = 4
+"""How many of the last flow runs are looked at."""
 TAIL = 1 << 20
 """Bytes of events that are searched for earlier flow runs."""
 
@@ -28,7 +30,8 @@ class Shown:
         """
         if flow_run_id is None:
             return
-        earlier = flow_runs(run)
+        # A retried flow run is the one that was killed: it bears its id, and is alive.
+        earlier = [other for other in flow_runs(run) if other != UUID(flow_run_id)]
         run.journal.event(FLOW_RUN, flow_run_id=flow_run_id)
         self._run = run
         self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links_of(run, where), dead=earlier)
@@ -62,11 +65,13 @@ class Shown:
 
 
 def flow_runs(run: Run) -> list[UUID]:
-    """Flow runs that advanced this run before; their end may not have been reported. All are over: we hold the lock."""
+    """The last flow runs that advanced this run; their end may not have been reported. Another than the one at hand is
+    over, because that one holds the lock."""
     if not run.disk.exists(EVENTS):
         return []
     lines = read_lines(run.disk.read_tail(EVENTS, TAIL))
-    return [UUID(line["flow_run_id"]) for line in lines if line.get("event") == FLOW_RUN][-3:]
+    ids = [UUID(line["flow_run_id"]) for line in lines if line.get("event") == FLOW_RUN]
+    return list(dict.fromkeys(reversed(ids)))[:EARLIER]
 
 
 def links_of(run: Run, where: str | None) -> str:

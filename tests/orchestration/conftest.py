@@ -101,6 +101,11 @@ class Api:
     def state_is(self, flow_run_id: str, kind: str) -> bool:
         return eventually(lambda: self.flow_run(flow_run_id)["state"]["type"] == kind)
 
+    def states(self, flow_run_id: str) -> list[str]:
+        """The names of all states that it has had, in order."""
+        found = httpx.get(f"{self.url}/flow_run_states/", params={"flow_run_id": flow_run_id}, timeout=30).json()
+        return [state["name"] for state in sorted(found, key=lambda state: state["timestamp"])]
+
     def tasks(self, flow_run_id: str) -> list[str]:
         of_run = {"flow_runs": {"id": {"any_": [flow_run_id]}}, "limit": 200}
         return sorted(

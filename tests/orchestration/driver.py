@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, TextIO
+from uuid import UUID
 
 from flows import build
 from flows.build import Places
@@ -68,12 +69,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--bookkeeping", type=float, default=20.0)
     parser.add_argument("--mlflow", default="off")
     parser.add_argument("--direct", action="store_true")
+    parser.add_argument("--retry", help="The flow run that is run again, as Prefect does for Retry in its UI.")
     given = parser.parse_args(arguments)
     SlowEngine.pause, SlowEngine.hold = given.pause, given.hold
     build.open_from = open_scripted
     from flows import launch as launching
 
     launching.BOOKKEEPING_SECONDS = given.bookkeeping
+    if given.retry:
+        launching._flow = lambda reporter: retry_of(given.retry)
     set_ = [f"iterations={given.iterations}", f'tracking={{"mlflow": "{given.mlflow}"}}']
     started = time.monotonic()
     ended = launching.launch(
@@ -84,6 +88,20 @@ def main(arguments: list[str]) -> None:
     report = {"state": ended.state, "iteration": ended.iteration, "seconds": time.monotonic() - started}
     say(json.dumps(report), sys.stdout)
     launching.leave_within(given.bookkeeping, 0)
+
+
+def retry_of(flow_run_id: str):
+    """The training flow as a further attempt of that flow run."""
+    from prefect.client.orchestration import get_client
+    from prefect.flow_engine import run_flow
+    from prefect.states import AwaitingRetry
+
+    from flows.train import train
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(flow_run_id), AwaitingRetry(), force=True)
+        flow_run = client.read_flow_run(UUID(flow_run_id))
+    return lambda **parameters: run_flow(train, flow_run=flow_run, parameters=parameters)
 
 
 def say(line: str, stream: TextIO) -> None:

@@ -57,6 +57,29 @@ def test_a_killed_flow_is_resumed_to_the_bit(api: Api, undisturbed: Training, tm
     assert api.state_is(second, "COMPLETED")
 
 
+def test_a_killed_flow_run_that_is_retried_is_not_its_own_corpse(api: Api, undisturbed: Training, tmp_path) -> None:
+    """C-18: Retry runs the killed flow run again, under its id: it is running while it trains, and completed then."""
+    killed = Training(tmp_path, "retried", "--pause", "0.2")
+    killed.wait_for("iterations/00000/commit.json")
+    killed.signal(signal.SIGKILL)
+    killed.end()
+    (flow_run_id,) = killed.flow_runs
+    hold = tmp_path / "hold"
+    hold.touch()
+    retried = Training(tmp_path, "retried", "--hold", str(hold), "--retry", flow_run_id)
+    eventually(lambda: len(retried.flow_runs) == 2)
+    assert api.flow_run(flow_run_id)["state"]["type"] == "RUNNING"
+    hold.unlink()
+    ended = retried.end()
+    assert ended.code == 0, ended.said
+    assert retried.flow_runs == [flow_run_id, flow_run_id]
+    assert retried.ledger == undisturbed.ledger
+    assert api.state_is(flow_run_id, "COMPLETED")
+    states = api.states(flow_run_id)
+    assert "Crashed" not in states
+    assert states[-1] == "Completed"
+
+
 def test_a_second_start_is_refused_and_a_cancel_leaves_a_true_state(api: Api, undisturbed: Training, tmp_path) -> None:
     """BUG-117, BUG-119: one of two writers works; SIGTERM ends it as cancelled, with nothing left and all resumable."""
     hold = tmp_path / "hold"
