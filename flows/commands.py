@@ -123,6 +123,11 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
     if found.holder:
         yield "advanced by", f"pid {found.holder.get('pid')} on {found.holder.get('host')}"
     yield "folder", found.folder
+    for fault in found.faults:
+        yield "fault", fault
+    yield "checked", ", ".join(found.checked)
+    for unread in found.unchecked:
+        yield "not checked", unread
     if found.state not in ("running", "done"):
         yield "next", f"papo resume {found.run_id}"
 

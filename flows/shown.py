@@ -4,7 +4,8 @@ from uuid import UUID
 
 from flows.artifacts import ROWS, Artifacts
 from flows.reporters import Live, Numbers
-from tasks.journal import EVENTS, METRICS, latest_metrics, read_lines
+from papo.runs import metrics_of
+from tasks.journal import EVENTS, METRICS, read_lines
 from tasks.run import Run
 
 FLOW_RUN = "flow_run"
@@ -12,7 +13,7 @@ FLOW_RUN = "flow_run"
 EARLIER = 4
 """How many of the last flow runs are looked at."""
 TAIL = 1 << 20
-"""Bytes of events that are searched for earlier flow runs."""
+"""Bytes of a journal that are looked at: for earlier flow runs, for the latest iterations."""
 
 
 class Shown:
@@ -35,7 +36,8 @@ class Shown:
         run.journal.event(FLOW_RUN, flow_run_id=flow_run_id)
         self._run = run
         self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links_of(run, where), dead=earlier)
-        for line in latest_metrics(run.disk.read(METRICS))[-ROWS:] if run.disk.exists(METRICS) else ():
+        journal = run.disk.read_tail(METRICS, TAIL) if run.disk.exists(METRICS) else b""
+        for line in metrics_of(journal)[-ROWS:]:
             self._artifacts.show(line["iteration"], line["values"], done=line["iteration"] + 1, total=run.horizon)
 
     def begin(self, done: int, total: int) -> None:

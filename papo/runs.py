@@ -6,6 +6,8 @@ run.rollouts(7)                                        # texts, rewards, process
 run.frame(7, "advantage")                              # one stage's frame as it was published
 """
 
+import hashlib
+import io
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from papo.errors import DataError
+from papo.errors import Damaged, DataError
+from papo.spelling import number_of
 
 KEY = ["group_id", "sample_index"]
 
@@ -44,13 +47,26 @@ class RunView:
         return json.loads(path.read_bytes())
 
     def frame(self, iteration: int, stage: str) -> pl.DataFrame:
-        """All shards of a stage's frame, in order. Raises DataError if the iteration has no such stage."""
+        """All shards of a stage's frame, in order. Raises DataError if the iteration has no such stage, and Damaged for
+        a file whose bytes are not those that were published."""
         entries = self.commit(iteration)["entries"]
-        paths = [self.folder / entry["path"] for entry in entries if entry["stage"] == stage and entry["path"]]
-        if not paths:
+        made = [entry for entry in entries if entry["stage"] == stage and entry["path"]]
+        if not made:
             stages = ", ".join(dict.fromkeys(entry["stage"] for entry in entries))
             raise DataError(f"Iteration {iteration} has no frames of {stage!r}. Its stages: {stages}.")
-        return pl.concat([pl.read_parquet(path) for path in paths])
+        return pl.concat([self._read(entry["path"], entry["output_sha256"]) for entry in made])
+
+    def _read(self, path: str, sha256: str) -> pl.DataFrame:
+        try:
+            data = (self.folder / path).read_bytes()
+        except FileNotFoundError:
+            raise Damaged(f"{self.folder / path} is missing. Restore it from a copy of the run directory.") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise Damaged(
+                f"{self.folder / path} is not what was published: its bytes do not hash to {sha256[:16]}…. "
+                "Restore it from a copy of the run directory."
+            )
+        return pl.read_parquet(io.BytesIO(data))
 
     def rollouts(self, iteration: int) -> pl.DataFrame:
         """One row a rollout: prompt, completion, verdict, process score where there is one, and its credit."""
@@ -67,6 +83,26 @@ class RunView:
         """One row an iteration: the figures of its commit."""
         rows = [{"iteration": number, **self.commit(number)["summary"]} for number in self.iterations]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The journal, a line an iteration in their order: `iteration`, `time` and `values`, which has the figures of
+        the commit and how long each stage took. What was not finite is NaN or infinite again; None is what there was
+        none of."""
+        path = self.folder / "metrics.jsonl"
+        return metrics_of(path.read_bytes()) if path.is_file() else []
+
+
+def metrics_of(journal: bytes) -> list[dict[str, Any]]:
+    """The whole lines of a journal of metrics, the last of each iteration; see `RunView.metrics`."""
+    latest: dict[int, dict[str, Any]] = {}
+    for text in journal.splitlines():
+        try:
+            line: dict[str, Any] = json.loads(text)
+            values = {name: number_of(value) for name, value in line["values"].items()}
+            latest[int(line["iteration"])] = {**line, "values": values}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # A line that a crash tore.
+    return [latest[iteration] for iteration in sorted(latest)]
 
 
 def open_run(folder: str | Path) -> RunView:

@@ -93,12 +93,17 @@ class Updated(Record):
     groups: tuple[int, ...] | None = None
     """Groups that an implicit PRM was trained on."""
     rows: int
-    stats: dict[str, float | int | bool | None]
-    """papo.metrics.UpdateStats or PrmStats; numbers that were not finite are null."""
+    stats: dict[str, float | int | bool | Literal["NaN", "Infinity", "-Infinity"] | None]
+    """papo.metrics.UpdateStats or PrmStats; numbers that were not finite as `papo.spelling` writes them."""
 
     @property
     def output_sha256(self) -> str:
         return sha256_of(self.after.model_dump())
+
+    @property
+    def figures(self) -> dict[str, float | int | bool | None]:
+        """The stats that a commit can rest on: those that are not finite are null."""
+        return {name: None if isinstance(number, str) else number for name, number in self.stats.items()}
 
     @property
     def optimizer_steps(self) -> int:

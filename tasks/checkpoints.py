@@ -2,6 +2,7 @@
 
 import math
 import os
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -102,7 +103,7 @@ def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
         state=state,
         commit_sha256=run.head.sha256,
         files=files,
-        accuracy=_latest_accuracy(run),
+        accuracy=_accuracies(run, [state.policy.version])[state.policy.version],
         lineage=run.lineage,
         environment=run.engine.environment,
     )
@@ -113,14 +114,16 @@ def _retain(run: Run) -> None:
     """Remove checkpoints that are not the newest, the best, version 0 or an every-Nth one. Manifest first: a removal
     that is cut short leaves a folder that nobody takes for a checkpoint, and that the next one here completes."""
     keep_every = run.configs(max(run.head.iteration, 0)).checkpoint.keep_every
-    whole = {version: _manifest(run, f"{FOLDER}/{version:05d}") for version in _versions(run)}
-    known = {version: manifest for version, manifest in whole.items() if manifest is not None}
-    for version in sorted(set(known) - kept_versions({v: m.accuracy for v, m in known.items()}, keep_every=keep_every)):
+    there = _versions(run)
+    whole = [version for version in there if run.disk.exists(f"{FOLDER}/{version:05d}/{MANIFEST}")]
+    # By the commits and not by what a manifest says of itself: it is not in the chain.
+    known = _accuracies(run, whole)
+    for version in sorted(set(known) - kept_versions(known, keep_every=keep_every)):
         folder = f"{FOLDER}/{version:05d}"
         run.disk.remove(f"{folder}/{MANIFEST}")
         run.disk.sync_folder(folder)
         run.disk.remove_tree(folder)
-    for folder in (f"{FOLDER}/{version:05d}" for version in whole):
+    for folder in (f"{FOLDER}/{version:05d}" for version in there):
         if run.disk.exists(folder) and not run.disk.exists(f"{folder}/{MANIFEST}"):
             run.disk.remove_tree(folder)
 
@@ -152,11 +155,14 @@ def _manifest(run: Run, folder: str) -> CheckpointManifest | None:
 
 
 def _fault(run: Run, folder: str, manifest: CheckpointManifest) -> str | None:
-    commit = next((commit for commit in run.commits if commit.sha256 == manifest.commit_sha256), None)
+    commit = run.commits.find(manifest.commit_sha256)
     if commit is None:
         return "it was made after a commit that is not in this run"
     if manifest.lineage == commit.lineage and manifest.state != commit.state:
         return "its manifest names another state than the commit that it was made after"
+    others = sorted(set(run.disk.walk(folder)) - manifest.files.keys() - {MANIFEST})
+    if others:
+        return f"{others[0]} was not saved with it"
     for name, (sha256, size) in manifest.files.items():
         path = os.path.join(folder, name)
         if not run.disk.exists(path):
@@ -167,21 +173,17 @@ def _fault(run: Run, folder: str, manifest: CheckpointManifest) -> str | None:
     return None
 
 
-def _latest_accuracy(run: Run) -> float | None:
-    for commit in reversed(run.commits):
-        accuracy = commit.summary.get("evaluation/accuracy")
-        if accuracy is not None:
-            return float(accuracy)
-    return None
+def _accuracies(run: Run, versions: list[int]) -> dict[int, float | None]:
+    """For each version the latest accuracy that a verifier had found by then."""
+    found = [one for one in run.commits.evaluated if one.name == "accuracy"]
+    before = {version: bisect_right(found, version, key=lambda one: one.index) for version in versions}
+    return {version: found[count - 1].accuracy if count else None for version, count in before.items()}
 
 
 def _check_space(run: Run) -> None:
-    sizes = [
-        sum(size for _, size in manifest.files.values())
-        for version in _versions(run)
-        if (manifest := _manifest(run, f"{FOLDER}/{version:05d}")) is not None
-    ]
-    needed, free = int(max(sizes, default=0) * _SPACE_FACTOR), run.disk.free()
+    newest = newest_manifest(run)
+    size = 0 if newest is None else sum(size for _, size in newest.files.values())
+    needed, free = int(size * _SPACE_FACTOR), run.disk.free()
     if free < needed:
         raise DiskFull(
             f"A checkpoint needs about {needed:,} bytes but {free:,} are free where the run is. Everything published "

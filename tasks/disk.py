@@ -161,8 +161,10 @@ class LocalDisk:
         return (self.root / path).stat().st_size
 
     def names(self, path: str) -> list[str]:
-        folder = self.root / path
-        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+        try:
+            return sorted(os.listdir(self.root / path))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def walk(self, path: str) -> list[str]:
         folder = self.root / path

@@ -6,11 +6,9 @@ from pathlib import Path
 from papo.errors import DataError
 from schemas.canonical import canonical_json
 from tasks.disk import LocalDisk
-from tasks.holding import using
+from tasks.holding import EXPORT_RECORD, using
 from tasks.publish import publish_folder, temporary
 from tasks.run import Run
-
-RECORD = "papo.json"
 
 
 def export_version(run: Run, version: int | None, output: Path, *, adapter: bool = False) -> Path:
@@ -33,7 +31,9 @@ def export_version(run: Run, version: int | None, output: Path, *, adapter: bool
     try:
         using(run, state, lambda engine: (engine.export_adapter if adapter else engine.export)(disk.local(staged)))
         record = {"run_id": run.run_id, "version": wanted, "policy_sha256": state.policy.fingerprint.policy_sha256}
-        disk.write(os.path.join(staged, RECORD), canonical_json({**record, "commit": run.commits[wanted].sha256}))
+        disk.write(
+            os.path.join(staged, EXPORT_RECORD), canonical_json({**record, "commit": run.commits[wanted].sha256})
+        )
         publish_folder(disk, staged, output.name)
     finally:
         if disk.exists(staged):

@@ -7,6 +7,7 @@ import polars as pl
 
 from papo.correctness import is_predicted, named
 from papo.metrics import BatchFigures, prm_figures, summarize
+from papo.spelling import number_of
 from schemas.records import GENESIS, Batch, Commit, FrameRef, IterationState, LearnerState, LedgerEntry, Updated
 from tasks.batches import credited, kept_groups
 from tasks.bysource import accuracy_by_source
@@ -56,8 +57,10 @@ def finish(
     summary = {**evaluation_summary(run, evaluations)}
     if batch is not None:
         summary = {**rollout_summary(run, run.head.state, batch), **summary}
+    figures: Numbers = {}
     for updated in updates:
-        summary |= {f"{updated.stage}/{name}": number for name, number in updated.stats.items()}
+        summary |= {f"{updated.stage}/{name}": number for name, number in updated.figures.items()}
+        figures |= {f"{updated.stage}/{name}": number_of(number) for name, number in updated.stats.items()}
     if after.kl_coef is not None:
         summary["kl_coef"] = after.kl_coef
     entries = [LedgerEntry.of(ref) for ref in [*made, *updates, *evaluations]]
@@ -76,7 +79,8 @@ def finish(
     seconds = {f"seconds/{name}": spent for name, spent in run.seconds.items()}
     peak = peak_memory(run.engine)
     memory: Numbers = {} if peak is None else {"memory/engine_peak_bytes": peak}
-    run.journal.metrics(iteration, {**summary, **seconds, **memory})
+    # The journal says of a figure that is not finite what it is; a record has no word for it.
+    run.journal.metrics(iteration, {**summary, **figures, **seconds, **memory})
     run.store.commit(commit)
     run.commits.append(commit)
     run.ledger.append(commit)
@@ -142,7 +146,7 @@ def _next_kl_coef(run: Run, state: IterationState, batch: Batch, updated: Update
     algorithm = run.configs(state.iteration).algorithm
     if state.kl_coef is None:
         return None
-    measured = updated.stats.get("kl_loss") if algorithm.use_kl_loss else _reference_kl(run, batch)
+    measured = updated.figures.get("kl_loss") if algorithm.use_kl_loss else _reference_kl(run, batch)
     if measured is None:
         return state.kl_coef
     rows = sum(ref.rows for ref in batch.rollouts)

@@ -1,5 +1,6 @@
 """What precedes iteration 0: prepared data, the held-out prompts, the first policy."""
 
+import hashlib
 from functools import partial
 
 import polars as pl
@@ -77,10 +78,15 @@ def first_state(run: Run) -> IterationState:
     return state
 
 
-def keep_model(disk: Disk, files: dict[str, bytes]) -> None:
-    """Copy the model's config and tokenizer into the run, so that it can be resumed without their folder."""
+def keep_model(disk: Disk, files: dict[str, bytes]) -> dict[str, str]:
+    """Copy the model's config and tokenizer into the run, so that it can be resumed without their folder; returns what
+    each file hashes to."""
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     if disk.exists(MODEL):
-        return
+        if {name: disk.digest(f"{MODEL}/{name}")[0] for name in disk.walk(MODEL)} == hashes:
+            return hashes
+        # From a start that came to nothing, with the folder as it was then.
+        disk.remove_tree(MODEL)
     staged = temporary(disk, MODEL)
     if disk.exists(staged):
         disk.remove_tree(staged)
@@ -88,6 +94,7 @@ def keep_model(disk: Disk, files: dict[str, bytes]) -> None:
     for name, data in files.items():
         disk.write(f"{staged}/{name}", data)
     publish_folder(disk, staged, MODEL)
+    return hashes
 
 
 def _tokenizer_sha256(run: Run) -> str:

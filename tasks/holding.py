@@ -4,6 +4,7 @@ The engine may hold that state, an earlier one, or none. Load the newest whole c
 nearer, then replay the updates in between from their stored inputs, and compare each with what was recorded.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,6 +12,7 @@ from typing import TypeVar
 from papo.engines.protocol import Engine
 from papo.engines.requests import Open
 from papo.errors import Damaged, DiskFull, EngineDied, EngineError, Fenced, InexactReplay, OutOfMemory
+from schemas.canonical import canonical_json
 from schemas.filechecks import resolve
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
@@ -20,6 +22,9 @@ from tasks.run import MODEL, Run
 
 T = TypeVar("T")
 ATTEMPTS = 2
+EXPORT_RECORD = "papo.json"
+"""In an exported folder: of which policy it is."""
+_RESTORE = "Restore it from a copy of the run directory, or start a new run."
 SPARE = 1 << 20
 """Bytes free below which an engine's failure is taken for that of a full disk."""
 
@@ -65,13 +70,11 @@ def using_reference(run: Run, state: IterationState, work: Callable[[Engine], T]
     """`work` on an engine that holds the frozen reference beside the policy."""
     folder = reference_folder(state)
     if not run.disk.exists(folder):
-        raise Damaged(
-            f"{folder}, the reference policy, is missing. Restore it from a copy of the run directory, or start a new "
-            "run."
-        )
+        raise Damaged(f"{folder}, the reference policy, is missing. {_RESTORE}")
 
     def with_reference(engine: Engine) -> T:
         if run.reference_loaded != folder:
+            check_reference(run, state)
             engine.open(Open(state="reference", model=run.disk.local(folder)))
             run.reference_loaded = folder
         return work(engine)
@@ -99,7 +102,29 @@ def export_reference(run: Run, state: IterationState) -> None:
         run.disk.remove_tree(staged)
     run.disk.make_folder(staged)
     run.engine.export(run.disk.local(staged))
+    files = {name: run.disk.digest(f"{staged}/{name}")[0] for name in run.disk.walk(staged)}
+    record = {"version": state.reference_version, "policy_sha256": state.reference_sha256, "files": files}
+    run.disk.write(f"{staged}/{EXPORT_RECORD}", canonical_json(record))
     publish_folder(run.disk, staged, folder)
+
+
+def check_reference(run: Run, state: IterationState) -> None:
+    """Raises Damaged unless the reference's folder is what was exported (one from before there were records passes)."""
+    folder = reference_folder(state)
+    there = set(run.disk.walk(folder))
+    if EXPORT_RECORD not in there:
+        return
+    try:
+        record = json.loads(run.disk.read(f"{folder}/{EXPORT_RECORD}"))
+        files, sha256 = dict[str, str](record["files"]), record["policy_sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise Damaged(f"{folder}/{EXPORT_RECORD} is not what was written. {_RESTORE}") from None
+    if sha256 != state.reference_sha256:
+        raise Damaged(f"{folder} is of the policy {sha256}, not of the reference {state.reference_sha256}. {_RESTORE}")
+    for name in sorted(files.keys() | there - {EXPORT_RECORD}):
+        if name not in there or run.disk.digest(f"{folder}/{name}")[0] != files.get(name):
+            what = "is missing" if name not in there else "is not what was exported"
+            raise Damaged(f"{folder}/{name} {what}. {_RESTORE}")
 
 
 def opened(run: Run, *, model: str, checkpoint: str | None = None) -> None:
@@ -205,8 +230,7 @@ def _now(engine: Engine) -> Fingerprint:
 
 def _load_nearest(run: Run, target: LearnerState) -> int:
     """Load the newest state at or before `target` unless the engine holds a newer one; returns its version."""
-    known = {commit.state.policy.version: commit.state.policy.fingerprint for commit in run.commits}
-    in_memory = next((v for v, mark in known.items() if mark == held(run.engine) and v < target.version), None)
+    in_memory = _version_in_memory(run, below=target.version)
     checkpoint = newest_checkpoint(run, at_most=target.version)
     if in_memory is not None and (checkpoint is None or in_memory >= checkpoint.version):
         return in_memory
@@ -231,6 +255,14 @@ def _load_nearest(run: Run, target: LearnerState) -> int:
         )
     run.journal.event("checkpoint_loaded", version=checkpoint.version)
     return checkpoint.version
+
+
+def _version_in_memory(run: Run, *, below: int) -> int | None:
+    now = held(run.engine)
+    if now is None:
+        return None
+    states = (run.commits[index].state.policy for index in run.commits.of_policy(now.policy_sha256))
+    return next((state.version for state in states if state.fingerprint == now and state.version < below), None)
 
 
 def _inexact(run: Run, update: Updated, after: Fingerprint) -> None:

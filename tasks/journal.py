@@ -1,18 +1,23 @@
 """What happened when: `events.jsonl` and `metrics.jsonl`. Unchained, for they hold times. MLflow copies the latter.
 
-A metrics line may be written again by a later attempt at the same iteration: the last one counts.
+A metrics line may be written again by a later attempt at the same iteration: the last one counts. Numbers that are not
+finite are spelled as strings (`papo.spelling`); null is a figure that there was none of.
 """
 
 import json
-import math
 import os
 import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from papo.runs import metrics_of
+from papo.spelling import spelled
 from tasks.clock import Clock
 from tasks.disk import Disk
+from tasks.history import History
 
 _LINE = TypeAdapter(dict[str, Any])
 EVENTS = "events.jsonl"
@@ -26,10 +31,22 @@ class Journal:
         self._common = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid()}
 
     def event(self, kind: str, **fields: Any) -> None:
-        self._append(EVENTS, {"event": kind, "time": self._clock.now(), **self._common, **fields})
+        told = {name: spelled(field) for name, field in fields.items()}
+        self._append(EVENTS, {"event": kind, "time": self._clock.now(), **self._common, **told})
 
     def metrics(self, iteration: int, values: dict[str, float | int | bool | None]) -> None:
-        self._append(METRICS, {"iteration": iteration, "time": self._clock.now(), "values": _finite(values)})
+        told = {name: spelled(number) for name, number in values.items()}
+        self._append(METRICS, {"iteration": iteration, "time": self._clock.now(), "values": told})
+
+    def mend(self, commits: History) -> int:
+        """Write the lines that committed iterations lack, by their commits: a line is not on the disk before the commit
+        is, and a journal can be lost. Returns how many there were."""
+        data = self._disk.read(METRICS) if self._disk.exists(METRICS) else b""
+        told = {line["iteration"] for line in metrics_of(data)}
+        lost = [index for index in range(len(commits)) if index - 1 not in told]
+        for index in lost:
+            self.metrics(index - 1, commits[index].summary)
+        return len(lost)
 
     def _append(self, path: str, line: dict[str, Any]) -> None:
         # The leading newline ends a line that a dead writer may have left torn; readers skip blank and broken lines.
@@ -48,14 +65,12 @@ def read_lines(data: bytes) -> list[dict[str, Any]]:
     return lines
 
 
-def latest_metrics(data: bytes) -> list[dict[str, Any]]:
-    """One line an iteration, the last that was written, in order of iterations."""
-    by_iteration = {line["iteration"]: line for line in read_lines(data)}
-    return [by_iteration[iteration] for iteration in sorted(by_iteration)]
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: None if isinstance(number, float) and not math.isfinite(number) else number
-        for name, number in values.items()
-    }
+def read_events(path: Path, *kinds: str) -> Iterator[dict[str, Any]]:
+    """The whole events of some kinds, in order. Of a long run's journal only those lines are parsed, one at a time."""
+    begins = tuple(json.dumps({"event": kind})[:-1].encode() for kind in kinds)
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith(begins):
+                yield from read_lines(line)

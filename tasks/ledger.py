@@ -5,23 +5,16 @@ iteration holds the commit's hash, so a changed byte in either is found at the n
 """
 
 import hashlib
-from collections.abc import Sequence
+from typing import Any
 
 from papo.errors import LedgerMismatch
 from schemas.canonical import canonical_json
 from schemas.records import Commit
 from tasks.disk import Disk
 from tasks.publish import parent
+from tasks.stored import StoredCommit
 
 PATH = "ledger.jsonl"
-
-
-def head_of(commits: Sequence[Commit]) -> str | None:
-    """The last row's hash of the ledger that these commits make."""
-    head: str | None = None
-    for commit in commits:
-        _, head = _rows(commit, head)
-    return head
 
 
 class Ledger:
@@ -29,30 +22,36 @@ class Ledger:
         self._disk = disk
         self._size = 0
         self._head: str | None = None
+        self._expected = bytearray()
+        self._settled = 0
 
     @property
     def head(self) -> str | None:
         """SHA-256 of the last row, which covers all rows before it; None before the first commit."""
         return self._head
 
-    def open(self, commits: Sequence[Commit]) -> bool:
+    def expect(self, commit: StoredCommit) -> None:
+        """Hear of the next commit of the chain, before `open`."""
+        self._settled = len(self._expected)
+        rows, self._head = _rows(commit.entries, commit.iteration, commit.sha256, self._head)
+        self._expected += rows
+
+    def check(self, *, running: bool = False) -> None:
+        """Raises LedgerMismatch, naming the row, for rows that say something else than the commits that were heard of,
+        and for rows whose commit is gone. While the run goes on, further rows may have come since."""
+        if not (running and self._disk.exists(PATH) and self._disk.read(PATH).startswith(bytes(self._expected))):
+            self._differs()
+
+    def open(self) -> bool:
         """Bring the file to what the commits say; True if something had to be mended.
 
-        Rows that the last writer did not finish are completed. Raises LedgerMismatch, naming the row, for rows that
-        say something else, and for rows whose commit is gone.
+        Rows that the last writer did not finish are completed. Raises as `check` does.
         """
-        self._head = None
-        expected, settled = b"", 0
-        for commit in commits:
-            settled = len(expected)
-            rows, self._head = _rows(commit, self._head)
-            expected += rows
-        actual = self._disk.read(PATH) if self._disk.exists(PATH) else b""
+        expected, actual = bytes(self._expected), self._differs()
+        self._expected.clear()
         self._size = len(expected)
-        if actual == expected:
+        if actual is None:
             return False
-        if not expected.startswith(actual):
-            _refuse_changes(actual, expected, settled)
         if len(actual) > len(expected):
             self._disk.truncate(PATH, len(expected))
         if expected:
@@ -62,9 +61,19 @@ class Ledger:
     def append(self, commit: Commit) -> None:
         """Add a commit's rows. Written at their place, not "at the end": one that was taken over repeats itself."""
         offset = self._size
-        rows, self._head = _rows(commit, self._head)
+        entries = [entry.model_dump(mode="json") for entry in commit.entries]
+        rows, self._head = _rows(entries, commit.iteration, commit.sha256, self._head)
         self._size += len(rows)
         self._write(offset, rows)
+
+    def _differs(self) -> bytes | None:
+        """What the file holds if that is not all that is expected."""
+        actual = self._disk.read(PATH) if self._disk.exists(PATH) else b""
+        if actual == bytes(self._expected):
+            return None
+        if not self._expected.startswith(actual):
+            _refuse_changes(actual, bytes(self._expected), self._settled)
+        return actual
 
     def _write(self, offset: int, rows: bytes) -> None:
         self._disk.write_at(PATH, offset, rows)
@@ -72,11 +81,10 @@ class Ledger:
         self._disk.sync_folder(parent(PATH))
 
 
-def _rows(commit: Commit, head: str | None) -> tuple[bytes, str | None]:
+def _rows(entries: list[dict[str, Any]], iteration: int, sha256: str, head: str | None) -> tuple[bytes, str | None]:
     """The lines of a commit after the row that hashes to `head`, and the hash of their last."""
     lines: list[bytes] = []
-    contents = [{"entry": entry.model_dump(mode="json")} for entry in commit.entries]
-    for content in [*contents, {"commit": commit.sha256, "iteration": commit.iteration}]:
+    for content in [*({"entry": entry} for entry in entries), {"commit": sha256, "iteration": iteration}]:
         line = canonical_json({**content, "previous": head})
         head = hashlib.sha256(line).hexdigest()
         lines.append(line + b"\n")

@@ -13,8 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import TypeAdapter
+
 from papo.errors import RunLocked
 from schemas.records import Commit
+
+_HOLDER = TypeAdapter(dict[str, str | int])
 
 
 class Lease(Protocol):
@@ -42,7 +46,9 @@ class FileLease:
                 f"The run in {path.parent} is locked by pid {holder.get('pid')} on {holder.get('host')}, which is "
                 "advancing it now. Wait for it or stop it (its work so far is kept), then start again."
             )
-        self.token = int(read_holder(path).get("token", 0)) + 1
+        token = read_holder(path).get("token")
+        # (A lock that says nothing of use: the commits will raise the token, see `raise_above`.)
+        self.token = token + 1 if isinstance(token, int) else 1
         self._write()
 
     def raise_above(self, commits: Sequence[Commit]) -> None:
@@ -73,7 +79,7 @@ def _acquire(descriptor: int) -> bool:
 def read_holder(path: Path) -> dict[str, str | int]:
     """Who wrote the lock last: pid, host, boot id, token; empty if nobody did."""
     try:
-        return json.loads(path.read_text())
+        return _HOLDER.validate_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
 

@@ -51,6 +51,7 @@ class MlflowCopy:
         self._rewritten: set[int] = _numbers_in(run.data.tags.get("papo.rewritten_iterations", ""))
         self._describe(run, run_file)
         self._copied = {(point.step, point.timestamp) for point in self._client.get_metric_history(self.run_id, MARKER)}
+        self._steps = {step for step, _ in self._copied}
 
     @property
     def experiment_id(self) -> str:
@@ -84,6 +85,7 @@ class MlflowCopy:
         for first in range(0, len(batch), BATCH):
             self._client.log_batch(self.run_id, metrics=batch[first : first + BATCH])
         self._copied.update(points)
+        self._steps.update(step for step, _ in points)
 
     def _note(self, line: Line) -> None:
         """Tags for what the points do not tell: changed names, and iterations that were logged twice."""
@@ -93,7 +95,7 @@ class MlflowCopy:
                 self._client.set_tag(self.run_id, tag, f"{cleaned} = {name}")
                 self._names.add(tag)
         iteration = int(line["iteration"])
-        if any(step == iteration for step, _ in self._copied) and iteration not in self._rewritten:
+        if iteration in self._steps and iteration not in self._rewritten:
             self._rewritten.add(iteration)
             text = ",".join(map(str, sorted(self._rewritten)))
             self._client.set_tag(self.run_id, "papo.rewritten_iterations", text)

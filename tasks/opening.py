@@ -1,6 +1,6 @@
 """Open a run for advancing: take the lock, read what is there, hold it to its hashes, mend what a crash left undone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,6 +22,7 @@ from tasks.modelfiles import files_sha256
 from tasks.publish import ensure_folder, sweep
 from tasks.run import SCRATCH, RawData, Reporter, Run
 from tasks.runfile import RunFile, check_sources, create_run_file, epoch, read_run_file, with_config, write_run_file
+from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore, folder_of
 
 FOLDERS = ("iterations", CHECKPOINTS, "exports", SCRATCH, "logs")
@@ -76,7 +77,8 @@ def _open(
 ) -> tuple[Run, IterationState | None]:
     disk = around.disk
     store, ledger = RunStore(disk), Ledger(disk)
-    commits = store.commits()
+    lookout = Lookout(disk)
+    commits = store.history(ledger.expect, lookout.see)
     run_file = read_run_file(disk)
     sources = None
     if run_file is None:
@@ -90,8 +92,8 @@ def _open(
             model=model,
             sources={split: raw.sha256 for split, raw in sources.items()},
             epochs=(epoch(config, since=0),),
+            kept=keep_model(disk, files),
         )
-        keep_model(disk, files)
         run_file = create_run_file(disk, run_file)
     else:
         head = commits[-1].iteration if commits else -1
@@ -103,8 +105,10 @@ def _open(
         if amended != run_file:
             write_run_file(disk, amended)
             run_file = amended
+    check_model(disk, run_file)
+    check_genesis(store, commits)
     lease.raise_above(commits)
-    mended = ledger.open(commits)
+    mended = ledger.open()
     for folder in FOLDERS:
         ensure_folder(disk, folder)
     _sweep(disk, commits)
@@ -130,7 +134,11 @@ def _open(
         commits=commits,
         lineage=commits[-1].lineage if commits else 0,
     )
-    journal.event("opened", ledger_mended=mended and bool(commits), commits=len(commits))
+    lines = journal.mend(commits)
+    journal.event("opened", ledger_mended=mended and bool(commits), metrics_mended=lines, commits=len(commits))
+    if lookout.told is not None:
+        journal.event("missing", paths=lookout.missing[:100], count=len(lookout.missing))
+        run.reporter.message(f"{lookout.told}. Nothing that goes on from here rests on them, unless it is replayed.")
     _note_other_sums(run)
     run.engine.start()
     return run, _current(run)
@@ -179,7 +187,7 @@ def _current(run: Run) -> IterationState | None:
     return run.head.state
 
 
-def _sweep(disk: Disk, commits: list[Commit]) -> None:
+def _sweep(disk: Disk, commits: Sequence[Commit]) -> None:
     """Remove drafts where a dead writer can have left them: the top, and the iteration that it worked on."""
     at = commits[-1].iteration if commits else -1
     for folder in (".", *FOLDERS, folder_of(at), folder_of(at + 1)):

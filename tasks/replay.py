@@ -1,5 +1,6 @@
 """Redo a recorded update from its stored inputs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from papo.algorithm import Algorithm
@@ -16,6 +17,11 @@ TRAIN_PRM_VERSION = 1
 """The same of the implicit PRM's training."""
 REPLAYED = {"train_prm": TRAIN_PRM_VERSION, "update": UPDATE_VERSION}
 """Stages whose output is memory, in the order of an iteration."""
+INPUTS = {
+    "train_prm": {"sample", "generate", "logprobs", "verify"},
+    "update": {"sample", "generate", "logprobs", "values", "advantage"},
+}
+"""The frames that each of them rests on: all of the iteration's, of these stages."""
 
 
 def update_request(run: Run, updated: Updated, *, off_policy: bool = False) -> Update:
@@ -72,13 +78,24 @@ def recorded(run: Run, version: int) -> list[Updated]:
 
 def _record(run: Run, entry: LedgerEntry, inputs: list[FrameRef]) -> Updated:
     update = run.store.recorded_update(entry.stage, entry.iteration, entry.key)
-    if update is not None and LedgerEntry.of(update) == entry and all(ref in inputs for ref in update.inputs):
+    wanted = [ref for ref in inputs if ref.stage in INPUTS[entry.stage]]
+    if update is not None and LedgerEntry.of(update) == entry and _same(update.inputs, wanted):
         return update
     raise StoreError(
         f"The record of iteration {entry.iteration}'s {entry.stage} ({entry.stage}-0000-{entry.key[:16]}.json) is "
         "missing or not what was committed, so it cannot be replayed. Restore it from a copy of the run directory, or "
         "start a new run."
     )
+
+
+def _same(inputs: Sequence[FrameRef], committed: Sequence[FrameRef]) -> bool:
+    """Whether these are all that is committed, each stage's shards in their order: others would give other weights."""
+    one, other = ({stage: _of(stage, refs) for stage in {ref.stage for ref in refs}} for refs in (inputs, committed))
+    return one == other
+
+
+def _of(stage: str, refs: Sequence[FrameRef]) -> list[FrameRef]:
+    return [ref for ref in refs if ref.stage == stage]
 
 
 def _by_stage(updated: Updated) -> dict[str, list[FrameRef]]:

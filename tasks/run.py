@@ -15,6 +15,7 @@ from schemas.config import RunConfig
 from schemas.records import GENESIS, Commit, FrameRef, Updated
 from tasks.clock import Clock
 from tasks.disk import Disk
+from tasks.history import History, history_of
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
@@ -69,7 +70,7 @@ class Run:
     """Who gives second opinions, where the config wants them."""
     hashed: Callable[[str], str] = files_sha256
     """What the files of a reward model's folder hash to."""
-    commits: list[Commit] = field(default_factory=list[Commit])
+    commits: History = field(default_factory=lambda: history_of([]))
     lineage: int = 0
     pending: list[Updated] = field(default_factory=list[Updated])
     """What changed the engine's models in the iteration at hand, in order, done but not committed."""

@@ -4,7 +4,7 @@ import json
 from typing import Any, cast
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from papo.errors import ConfigError, Damaged, DataError
 from schemas.canonical import sha256_of
@@ -40,6 +40,8 @@ class RunFile(Record):
     sources: dict[str, str]
     """Hash of each data source when the run began."""
     epochs: tuple[ConfigEpoch, ...]
+    kept: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of each file of `model/`; empty for a run from before they were recorded."""
 
     @property
     def latest(self) -> RunConfig:
@@ -60,7 +62,8 @@ def read_run_file(disk: Disk) -> RunFile | None:
         run_file = RunFile.model_validate(fields)
     except (yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
         raise Damaged(f"{PATH} cannot be read ({error}). Restore it from a copy of the run directory.") from None
-    if said != _sha256(run_file):
+    # Over the fields that were written: one that a later papo adds changes nothing here.
+    if said != sha256_of(fields):
         raise Damaged(
             f"{PATH} is not what papo wrote: its sha256 does not fit the rest. It is a record and not edited by hand: "
             "restore it from a copy of the run directory, then change fields by papo resume --set or --amend."

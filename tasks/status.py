@@ -1,18 +1,38 @@
 """What a run directory says about itself, without touching it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from schemas.records import Record
+from pydantic import TypeAdapter
+
+from schemas.records import CheckpointManifest, Record
 from tasks.checkpoints import FOLDER as CHECKPOINTS
+from tasks.checkpoints import MANIFEST
 from tasks.disk import LocalDisk
 from tasks.evaluate import EVALUATED
-from tasks.journal import EVENTS, read_lines
-from tasks.ledger import head_of
+from tasks.journal import EVENTS, read_events
+from tasks.ledger import Ledger
 from tasks.lock import is_held, read_holder
 from tasks.runfile import read_run_file
+from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore
+from tasks.stored import StoredCommit
+
+_TRACKING = TypeAdapter(dict[str, Any])
+CHECKED = (
+    "run.yaml",
+    "the chain of commits",
+    "ledger.jsonl against them",
+    "model/",
+    "prepared data and held-out prompts",
+    "that no committed artifact and no file of the newest checkpoint is missing",
+)
+UNREAD = (
+    "the bytes of iterations' artifacts, sidecars and update records (held to their hashes when a replay or papo "
+    "samples reads them)",
+    "the bytes of checkpoints and reference exports (when they are loaded)",
+    "metrics.jsonl, events.jsonl, tracking.json, logs and other exports (views of the run, which nothing rests on)",
+)
 
 
 class Measured(Record):
@@ -59,6 +79,12 @@ class RunStatus(Record):
     holder: dict[str, str | int] | None
     """Who advances it now."""
     folder: str
+    checked: tuple[str, ...]
+    """What was held to its hashes for this status."""
+    unchecked: tuple[str, ...]
+    """What was not, and when it is."""
+    faults: tuple[str, ...]
+    """What is wrong with files that the run would not stop for, or not yet."""
 
 
 def status_of(folder: Path) -> RunStatus | None:
@@ -67,16 +93,17 @@ def status_of(folder: Path) -> RunStatus | None:
     run_file = read_run_file(disk)
     if run_file is None:
         return None
-    commits = RunStore(disk).commits()
-    events = read_lines(disk.read(EVENTS)) if disk.exists(EVENTS) else []
+    ledger, lookout, evaluated = Ledger(disk), Lookout(disk), _Evaluations()
+    store = RunStore(disk)
+    commits = store.history(ledger.expect, lookout.see, evaluated.see)
     running = is_held(folder / "lock")
-    config = run_file.config_at(len(commits))
-    ended = next((event for event in reversed(events) if event["event"] in ("ended", "opened")), None)
+    ledger.check(running=running)
+    check_model(disk, run_file)
+    check_genesis(store, commits)
+    config, newest = run_file.config_at(len(commits)), _newest_checkpoint(disk)
+    ended, events = _told(folder / EVENTS)
     state, reason = _state(ended, running=running)
-    measured = _measured(commits, events)
-    # A checkpoint that is being written, or that a crash left half written, has a name that is no number.
-    numbers = [name for name in disk.names(CHECKPOINTS) if name.isdecimal()]
-    versions = [int(name) for name in numbers if disk.exists(f"{CHECKPOINTS}/{name}/manifest.json")]
+    measured = evaluated.measured(events, up_to=len(commits) - 1)
     return RunStatus(
         run_id=run_file.run_id,
         state=state,
@@ -84,16 +111,51 @@ def status_of(folder: Path) -> RunStatus | None:
         iteration=max(commits[-1].iteration + 1, 0) if commits else 0,
         iterations=config.iterations,
         policy_sha256=commits[-1].state.policy.fingerprint.policy_sha256 if commits else None,
-        ledger_head=head_of(commits),
+        ledger_head=ledger.head,
         config_sha256=config.sha256,
         lineage=commits[-1].lineage if commits else 0,
         first_evaluation=measured[0] if measured else None,
         latest_evaluation=measured[-1] if measured else None,
-        checkpoint=max(versions, default=None),
+        checkpoint=newest[0],
         tracking=_tracking(disk),
         holder=read_holder(folder / "lock") if running else None,
         folder=str(folder),
+        checked=CHECKED,
+        unchecked=UNREAD,
+        faults=tuple(text for text in (lookout.told, newest[1]) if text is not None),
     )
+
+
+def _told(journal: Path) -> tuple[dict[str, Any] | None, dict[int, dict[str, Any]]]:
+    """What the journal of events says of how the run ended, and the evaluations that stand only there, by version."""
+    ended, evaluated = None, dict[int, dict[str, Any]]()
+    for event in read_events(journal, "ended", "opened", EVALUATED):
+        if event["event"] == EVALUATED:
+            evaluated[event["version"]] = event
+        else:
+            ended = event
+    return ended, evaluated
+
+
+def _newest_checkpoint(disk: LocalDisk) -> tuple[int | None, str | None]:
+    """Its version, and what is wrong with it as far as can be seen without reading all of it."""
+    # A checkpoint that is being written, or that a crash left half written, has a name that is no number.
+    versions = sorted((int(name) for name in disk.names(CHECKPOINTS) if name.isdecimal()), reverse=True)
+    for version in versions:
+        folder = f"{CHECKPOINTS}/{version:05d}"
+        try:
+            manifest = CheckpointManifest.model_validate_json(disk.read(f"{folder}/{MANIFEST}"))
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            return version, f"{folder}/{MANIFEST} is not whole: resume will use an older checkpoint"
+        for name, (_, size) in manifest.files.items():
+            path = f"{folder}/{name}"
+            if not disk.exists(path) or disk.size(path) != size:
+                what = "has another size than was saved" if disk.exists(path) else "is missing"
+                return version, f"{path} {what}: resume will use an older checkpoint"
+        return version, None
+    return None, None
 
 
 def all_runs(runs: Path) -> list[RunStatus]:
@@ -112,18 +174,21 @@ def _state(ended: dict[str, Any] | None, *, running: bool) -> tuple[str, str | N
     return ended["state"], ended.get("reason")
 
 
-def _measured(commits: list[Any], events: list[dict[str, Any]]) -> list[Measured]:
-    by_version = {
-        event["version"]: _figures(event["version"], event)
-        for event in events
-        if event["event"] == EVALUATED and event["version"] <= (commits[-1].iteration + 1 if commits else -1)
-    }
-    by_version |= {
-        commit.iteration + 1: _figures(commit.iteration + 1, commit.summary)
-        for commit in commits
-        if "evaluation/n" in commit.summary
-    }
-    return [by_version[version] for version in sorted(by_version)]
+class _Evaluations:
+    """Hears of each commit and keeps the first and the latest evaluation."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, dict[str, Any]] = {}
+
+    def see(self, commit: StoredCommit) -> None:
+        if "evaluation/n" in commit.summary:
+            kept = list(self._found.items())[:1]
+            self._found = dict([*kept, (commit.iteration + 1, commit.summary)])
+
+    def measured(self, events: dict[int, dict[str, Any]], *, up_to: int) -> list[Measured]:
+        """In order, with those that stand only in events, of a run's last version."""
+        known = {version: event for version, event in events.items() if version <= up_to} | self._found
+        return [_figures(version, known[version]) for version in sorted(known)]
 
 
 def _figures(version: int, summary: dict[str, Any]) -> Measured:
@@ -139,6 +204,6 @@ def _figures(version: int, summary: dict[str, Any]) -> Measured:
 
 def _tracking(disk: LocalDisk) -> dict[str, Any]:
     try:
-        return json.loads(disk.read("tracking.json"))
+        return _TRACKING.validate_json(disk.read("tracking.json"))
     except (OSError, ValueError):
         return {"state": "off"}

@@ -4,36 +4,37 @@ A guard that needs several iterations in a row counts only those under the prese
 cause starts the count anew, so that the run can go on.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import takewhile
+from collections.abc import Callable
 
 from papo.correctness import accuracy_in
 from schemas.config import RunConfig, StopConfig
 from schemas.records import Commit
+from tasks.history import History
 
-Commits = Sequence[Commit]
 
+def stop_reason(config: RunConfig, commits: History) -> str | None:
+    """A line that says why the run stops here, beginning with the name of the rule; None where none applies.
 
-def stop_reason(config: RunConfig, commits: Commits) -> str | None:
-    """A line that says why the run stops here, beginning with the name of the rule; None where none applies."""
-    present = [commit for commit in commits if commit.config_sha256 == config.sha256]
-    reasons = (rule(config, commits, present) for rule in _RULES)
+    No rule looks at more commits than it has to count: a long run takes no longer over it than a short one.
+    """
+    reasons = (rule(config, commits) for rule in _RULES)
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _target(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+def _target(config: RunConfig, commits: History) -> str | None:
     target, accuracy = config.stop.target_accuracy, commits[-1].summary.get("evaluation/accuracy")
     if target is None or accuracy is None or accuracy < target:
         return None
     return f"target_accuracy: held-out accuracy {accuracy:.3f} has reached {target}"
 
 
-def _plateau(config: RunConfig, commits: Commits, present: Commits) -> str | None:
-    patience, called = config.stop.plateau_evaluations, accuracy_in(commits[-1].summary, prefix="evaluation/")[0]
+def _plateau(config: RunConfig, commits: History) -> str | None:
+    patience, (called, latest) = config.stop.plateau_evaluations, accuracy_in(commits[-1].summary, prefix="evaluation/")
+    if patience is None or latest is None:
+        return None
     # What a verifier found is never compared with what a reward model predicts.
-    named = [accuracy_in(commit.summary, prefix="evaluation/") for commit in commits]
-    accuracies = [float(accuracy) for name, accuracy in named if name == called and accuracy is not None]
-    if patience is None or len(accuracies) <= patience or named[-1][1] is None:
+    accuracies = [one.accuracy for one in commits.evaluated if one.name == called]
+    if len(accuracies) <= patience:
         return None
     before, since = max(accuracies[:-patience]), max(accuracies[-patience:])
     if since > before:
@@ -41,9 +42,9 @@ def _plateau(config: RunConfig, commits: Commits, present: Commits) -> str | Non
     return f"plateau: none of the last {patience} evaluations was better than {before:.3f} ({called})"
 
 
-def _truncated(config: RunConfig, commits: Commits, present: Commits) -> str | None:
-    streak = _streak(present, lambda commit: commit.summary.get("truncated_ratio") == 1.0)
-    if streak < config.stop.all_truncated:
+def _truncated(config: RunConfig, commits: History) -> str | None:
+    streak = config.stop.all_truncated
+    if not _lasts(streak, config, commits, lambda commit: commit.summary.get("truncated_ratio") == 1.0):
         return None
     return (
         f"all_truncated: every completion of the last {streak} iterations was cut off at "
@@ -52,9 +53,9 @@ def _truncated(config: RunConfig, commits: Commits, present: Commits) -> str | N
     )
 
 
-def _non_finite(config: RunConfig, commits: Commits, present: Commits) -> str | None:
-    streak = _streak(present, _without_step)
-    if streak < config.stop.non_finite:
+def _non_finite(config: RunConfig, commits: History) -> str | None:
+    streak = config.stop.non_finite
+    if not _lasts(streak, config, commits, _without_step):
         return None
     return (
         f"non_finite: no optimizer step of the last {streak} iterations had a finite loss and gradient; the weights "
@@ -62,10 +63,9 @@ def _non_finite(config: RunConfig, commits: Commits, present: Commits) -> str | 
     )
 
 
-def _no_signal(config: RunConfig, commits: Commits, present: Commits) -> str | None:
-    limit = config.stop.no_signal
-    streak = _streak(present, lambda commit: _undecided(commit) or commit.summary.get("zero_advantage_ratio") == 1.0)
-    if limit is None or streak < limit:
+def _no_signal(config: RunConfig, commits: History) -> str | None:
+    streak = config.stop.no_signal
+    if streak is None or not _lasts(streak, config, commits, _without_signal):
         return None
     if _undecided(commits[-1]):
         return (
@@ -78,13 +78,17 @@ def _no_signal(config: RunConfig, commits: Commits, present: Commits) -> str | N
     )
 
 
+def _without_signal(commit: Commit) -> bool:
+    return _undecided(commit) or commit.summary.get("zero_advantage_ratio") == 1.0
+
+
 def _undecided(commit: Commit) -> bool:
     """Whether all rewards are null, so that there is no advantage that could be 0."""
     rollouts = commit.summary.get("rollouts")
     return rollouts is not None and rollouts > 0 and commit.summary.get("unscorable") == rollouts
 
 
-def _exhausted(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+def _exhausted(config: RunConfig, commits: History) -> str | None:
     rule, kept = config.sampling.filter_groups, commits[-1].summary.get("groups_kept")
     if rule is None or rule.when_exhausted != "stop" or kept is None or kept >= config.prompts_per_iteration:
         return None
@@ -95,7 +99,7 @@ def _exhausted(config: RunConfig, commits: Commits, present: Commits) -> str | N
     )
 
 
-def _blow_up(config: RunConfig, commits: Commits, present: Commits) -> str | None:
+def _blow_up(config: RunConfig, commits: History) -> str | None:
     stop, latest = config.stop, commits[-1].summary
     limits = (
         ("update/ppo_kl", stop.max_ppo_kl, "the policy moved further in one update"),
@@ -115,18 +119,20 @@ def _blow_up(config: RunConfig, commits: Commits, present: Commits) -> str | Non
     return None
 
 
-def _length_limit(stop: StopConfig, commits: Commits) -> float | None:
-    lengths = [commit.summary.get("length_mean") for commit in commits]
-    first = next((length for length in lengths if length), None)
-    return stop.max_length_growth * float(first) if stop.max_length_growth is not None and first else None
+def _length_limit(stop: StopConfig, commits: History) -> float | None:
+    first = commits.first_length
+    return None if stop.max_length_growth is None or first is None else stop.max_length_growth * first
 
 
 def _without_step(commit: Commit) -> bool:
     return bool(commit.summary.get("update/skipped_steps")) and not commit.summary.get("update/optimizer_steps")
 
 
-def _streak(commits: Commits, holds: Callable[[Commit], bool]) -> int:
-    return sum(1 for _ in takewhile(holds, reversed(commits)))
+def _lasts(streak: int, config: RunConfig, commits: History, holds: Callable[[Commit], bool]) -> bool:
+    """Whether the last `streak` iterations are all so, under the present config."""
+    # (The newest first, which is mostly not so and ends the matter.)
+    latest = (commits[-ago] for ago in range(1, streak + 1))
+    return len(commits) >= streak and all(holds(commit) and commit.config_sha256 == config.sha256 for commit in latest)
 
 
 _RULES = (_target, _plateau, _truncated, _non_finite, _no_signal, _exhausted, _blow_up)

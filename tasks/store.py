@@ -7,26 +7,27 @@ a sidecar under a name that holds its key, create-only. Whoever comes later adop
 import hashlib
 import io
 import os
-from typing import TypeVar
+from collections.abc import Callable, Iterator
 
 import polars as pl
-from pydantic import ValidationError
 
 from papo.errors import Damaged, Fenced, LedgerMismatch
 from schemas.canonical import canonical_json
 from schemas.frames import SCHEMAS, Frame, check
-from schemas.records import GENESIS, Commit, Fingerprint, FrameRef, Record, Updated
+from schemas.records import GENESIS, Commit, Fingerprint, FrameRef, Updated
 from tasks.disk import Disk
+from tasks.history import History
 from tasks.publish import create_once, ensure_folder, replace
+from tasks.stored import StoredCommit, parsed
 
 ARTIFACTS = {
     "prepare": "data", "sample": "prompts", "generate": "rollouts", "verify": "outcomes", "score": "scores",
     "logprobs": "logprobs", "values": "values", "implicit": "implicit", "advantage": "advantages",
     "evaluate": "evaluations",
 }  # fmt: skip
-R = TypeVar("R", bound=Record)
-_VALIDATED: set[tuple[str, str]] = set()
-"""(frame, SHA-256) pairs that have passed their contract in this process: equal bytes need no second look."""
+_VALIDATED: dict[tuple[str, str], None] = {}
+"""(frame, SHA-256) pairs that have lately passed their contract in this process: equal bytes need no second look."""
+_REMEMBERED = 4096
 
 
 def folder_of(iteration: int) -> str:
@@ -79,7 +80,7 @@ class RunStore:
         # Whoever gave it its name may have died before the name was durable; what follows will rest on it.
         self.disk.sync_folder(folder_of(iteration))
         try:
-            ref = _parse(FrameRef, self.disk.read(sidecar), sidecar)
+            ref = parsed(FrameRef, self.disk.read(sidecar), sidecar)
             self._bytes(ref)
         except Damaged:
             self._set_aside(sidecar, "damaged")
@@ -111,7 +112,7 @@ class RunStore:
         if not self.disk.exists(path):
             return None
         self.disk.sync_folder(folder_of(iteration))
-        return _parse(Updated, self.disk.read(path), path)
+        return parsed(Updated, self.disk.read(path), path)
 
     def supersede_update(self, updated: Updated, after: Fingerprint) -> Updated:
         """Record that redoing an update which is not committed gave `after`; the old record is set aside."""
@@ -129,28 +130,65 @@ class RunStore:
             )
 
     def commits(self) -> list[Commit]:
+        """All commits in order, genesis first, each in memory: see `chain` for what is raised."""
+        return [commit.record for commit in self.chain()]
+
+    def history(self, *watchers: Callable[[StoredCommit], None]) -> History:
+        """The same as a run needs them, and durable; `watchers` are told of each on the way."""
+        found, last = History(self._commit_at), None
+        for commit in self.chain():
+            found.note(commit.sha256, commit.policy_sha256, commit.summary)
+            for watcher in watchers:
+                watcher(commit)
+            last = commit
+        if last is not None:
+            # As in `published`: the newest may not be durable yet, and the ledger is about to say that it is there.
+            self.disk.sync_folder(folder_of(last.iteration))
+        return found
+
+    def chain(self) -> Iterator[StoredCommit]:
         """All commits in order, genesis first, after checking that each names the one before.
 
         Raises Damaged for one that cannot be read and LedgerMismatch where the chain does not hold.
         """
-        found: list[Commit] = []
-        for iteration in [GENESIS, *range(len(self.disk.names("iterations")))]:
+        previous: StoredCommit | None = None
+        places = len(self.disk.names("iterations"))
+        for iteration in [GENESIS, *range(places)]:
             path = f"{folder_of(iteration)}/commit.json"
-            if not self.disk.exists(path):
+            try:
+                commit = StoredCommit.read(self.disk.read(path), path)
+            except FileNotFoundError:
+                self._refuse_gap(iteration, places)
                 break
-            commit = _parse(Commit, self.disk.read(path), path)
-            previous = found[-1].sha256 if found else None
-            if commit.iteration != iteration or commit.previous != previous:
+            before = previous and previous.sha256
+            if commit.iteration != iteration or commit.previous != before:
                 raise LedgerMismatch(
                     f"{path} does not follow the commit before it: it names {commit.previous}, which hashes to "
-                    f"{previous}. One of the two files was changed after it was written. Restore the run directory "
+                    f"{before}. One of the two files was changed after it was written. Restore the run directory "
                     "from a copy, or start a new run."
                 )
-            found.append(commit)
-        if found:
-            # As in `published`: the newest may not be durable yet, and the ledger is about to say that it is there.
-            self.disk.sync_folder(folder_of(found[-1].iteration))
-        return found
+            yield commit
+            previous = commit
+        if previous is not None:
+            # The chain covers all but its last: that one is held to its record here, and to the ledger.
+            _ = previous.record
+
+    def _refuse_gap(self, missing: int, places: int) -> None:
+        """Raise where commits follow that would never be reached: the one before them is gone."""
+        for iteration in range(missing + 1, places):
+            if self.disk.exists(f"{folder_of(iteration)}/commit.json"):
+                raise LedgerMismatch(
+                    f"{folder_of(missing)}/commit.json is gone, but {folder_of(iteration)} is committed. Restore the "
+                    "run directory from a copy, or start a new run."
+                )
+
+    def _commit_at(self, index: int) -> tuple[str, Commit]:
+        path = f"{folder_of(index - 1)}/commit.json"
+        try:
+            stored = StoredCommit.read(self.disk.read(path), path)
+        except FileNotFoundError:
+            raise Damaged(f"{path} is missing. {_WAY_OUT}") from None
+        return stored.sha256, stored.record
 
     def _bytes(self, ref: FrameRef) -> bytes:
         try:
@@ -181,18 +219,10 @@ def _sidecar(iteration: int, stage: str, shard: int, key: str) -> str:
     return f"{folder_of(iteration)}/{stage}-{shard:04d}-{key[:16]}.json"
 
 
-def _parse(record: type[R], data: bytes, path: str) -> R:
-    try:
-        return record.model_validate_json(data)
-    except ValidationError as error:
-        raise Damaged(
-            f"{path} is not a whole {record.__name__} record ({error.error_count()} faults, {len(data)} bytes): it was "
-            "changed or cut after it was written. Restore it from a copy of the run directory, or start a new run."
-        ) from None
-
-
 def _validated(frame: pl.DataFrame, schema: type[Frame], sha256: str, *, what: str) -> None:
     known = (schema.__name__, sha256)
     if known not in _VALIDATED:
         check(frame, schema, what=what)
-        _VALIDATED.add(known)
+        if len(_VALIDATED) == _REMEMBERED:
+            del _VALIDATED[next(iter(_VALIDATED))]
+        _VALIDATED[known] = None

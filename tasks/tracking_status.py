@@ -31,7 +31,7 @@ def read_status(run_dir: Path) -> TrackingStatus | None:
         found = json.loads((run_dir / STATUS).read_text())
         known = [field.name for field in fields(TrackingStatus)]
         return TrackingStatus(**{name: value for name, value in found.items() if name in known})
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -1,12 +1,12 @@
 """update: the optimizer steps of an iteration. Its output is memory until the next checkpoint, so it is recorded and
 replayable rather than durable."""
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal
 
 from papo.engines.protocol import Engine
 from papo.engines.requests import UpdateResult
+from papo.spelling import spelled
 from schemas.records import Batch, FrameRef, IterationState, Updated
 from tasks.holding import using
 from tasks.replay import UPDATE_VERSION, of_engine, update_request
@@ -77,11 +77,11 @@ def recorded_or_made(
         made = planned.model_copy(
             update={
                 "after": of_engine(result.fingerprint),
-                "stats": {figure: _finite(number) for figure, number in result.stats.items()},
+                "stats": {figure: spelled(number) for figure, number in result.stats.items()},
             }
         )
         found = run.store.record_update(made)
-        _note_shrinking(run, iteration, made.stats.get("micro_batch_size"))
+        _note_shrinking(run, iteration, made.figures.get("micro_batch_size"))
     run.pending.append(found)
     return found
 
@@ -89,7 +89,7 @@ def recorded_or_made(
 def _watch_gap(run: Run, iteration: int, made: Updated, *, limit: float | None) -> None:
     """Raise the alarm where sampler and trainer disagree by more than `limit` (BUG-051): it grows for days before a
     run is seen to fail by it."""
-    gap = made.stats.get("sampler_logprob_gap_mean")
+    gap = made.figures.get("sampler_logprob_gap_mean")
     if limit is None or gap is None or gap <= limit:
         return
     run.journal.event("sampler_gap", iteration=iteration, mean=gap, limit=limit)
@@ -107,7 +107,3 @@ def _note_shrinking(run: Run, iteration: int, rows: float | int | bool | None) -
             f"Memory ran out in the update of iteration {iteration}, which went on with micro-batches of {rows} rows. "
             f"Set engine.micro_batch_size={rows} to begin with them."
         )
-
-
-def _finite(number: float | int | bool) -> float | int | bool | None:
-    return number if math.isfinite(number) else None

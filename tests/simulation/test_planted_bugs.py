@@ -33,7 +33,8 @@ def plant_ledger_before_commit(patch: pytest.MonkeyPatch) -> None:
 
     def commit(self: RunStore, commit: Commit) -> None:
         ledger = Ledger(self.disk)
-        ledger.open(self.commits())
+        self.history(ledger.expect)
+        ledger.open()
         ledger.append(commit)
         commit_it(self, commit)
 

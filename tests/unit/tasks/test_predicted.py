@@ -12,6 +12,7 @@ from flows.commands import described
 from flows.reporters import iteration_line
 from flows.samples import samples
 from papo.correctness import OF_CORRECTNESS
+from tasks.history import history_of
 from tasks.status import Measured, status_of
 from tasks.stopping import stop_reason
 from tests.simulation.world import config_with
@@ -118,9 +119,9 @@ def test_a_plateau_is_looked_for_among_figures_of_one_kind(tmp_path: Path, name:
         commit.model_copy(update={"summary": summary}) for commit, summary in zip(bench.commits, measured, strict=False)
     ]
     config = config_with(stop={"plateau_evaluations": 1})
-    assert stop_reason(config, commits) is None, "0.9 is another measure"
+    assert stop_reason(config, history_of(commits)) is None, "0.9 is another measure"
     worse = [*commits[:2], commits[2].model_copy(update={"summary": {name: 0.1}})]
-    assert "plateau" in (stop_reason(config, worse) or "")
+    assert "plateau" in (stop_reason(config, history_of(worse)) or "")
 
 
 def test_what_is_right_by_an_llm_alone_is_said_beside_the_accuracy() -> None:

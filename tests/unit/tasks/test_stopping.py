@@ -9,14 +9,15 @@ import pytest
 from papo.engines.protocol import Progress
 from papo.engines.requests import Generate, Update, UpdateResult
 from schemas.records import Commit
+from tasks.history import History, history_of
 from tasks.stopping import stop_reason
 from tests.simulation.engine import STATS, ScriptedEngine
 from tests.simulation.world import CONFIG, config_with
 from tests.unit.tasks.bench import Bench
 
 
-def with_summaries(commits: list[Commit], *summaries: dict[str, Any]) -> list[Commit]:
-    return [commits[-1].model_copy(update={"summary": summary}) for summary in summaries]
+def with_summaries(commits: list[Commit], *summaries: dict[str, Any]) -> History:
+    return history_of([commits[-1].model_copy(update={"summary": summary}) for summary in summaries])
 
 
 CUT, WHOLE = {"truncated_ratio": 1.0}, {"truncated_ratio": 0.99}
