@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from papo.errors import StoreError
 from schemas.records import CheckpointManifest, Record
 from tasks.checkpoints import FOLDER as CHECKPOINTS
 from tasks.checkpoints import MANIFEST
@@ -61,7 +62,8 @@ class Measured(Record):
 class RunStatus(Record):
     run_id: str
     state: str
-    """new, running, done, stopped, paused, interrupted, failed, or crashed (nobody works on it and nobody said why)."""
+    """new, running, done, stopped, paused, interrupted, failed, crashed (nobody works on it and nobody said why), or
+    damaged (in a list of runs: a file that all rests on is not what was written)."""
     reason: str | None
     iteration: int
     """Iterations that are committed."""
@@ -160,8 +162,21 @@ def _newest_checkpoint(disk: LocalDisk) -> tuple[int | None, str | None]:
 
 def all_runs(runs: Path) -> list[RunStatus]:
     """Every run below a folder, by name."""
-    found = (status_of(path.parent) for path in sorted(runs.glob("*/run.yaml")))
+    found = (_told_of(path.parent) for path in sorted(runs.glob("*/run.yaml")))
     return [status for status in found if status is not None]
+
+
+def _told_of(folder: Path) -> RunStatus | None:
+    """A run's status; one that is damaged hides none of the others."""
+    try:
+        return status_of(folder)
+    except StoreError as error:
+        return RunStatus(
+            run_id=folder.name, state="damaged", reason=str(error), iteration=0, iterations=0, policy_sha256=None,
+            ledger_head=None, config_sha256="", lineage=0, first_evaluation=None, latest_evaluation=None,
+            checkpoint=None, tracking={}, holder=None, folder=str(folder), checked=(), unchecked=UNREAD,
+            faults=(str(error),),
+        )  # fmt: skip
 
 
 def _state(ended: dict[str, Any] | None, *, running: bool) -> tuple[str, str | None]:

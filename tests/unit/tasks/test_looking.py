@@ -9,7 +9,8 @@ from flows.samples import chosen, samples
 from papo.errors import DataError
 from papo.runs import open_run
 from tasks.export import export_version
-from tests.unit.tasks.bench import Bench
+from tasks.status import all_runs
+from tests.unit.tasks.bench import Bench, flip
 
 
 def test_rollouts_stand_beside_their_verdicts_and_credit(done: Bench) -> None:
@@ -40,6 +41,15 @@ def test_samples_are_ordered_by_advantage(done: Bench) -> None:
     lines = list(samples(done.folder, at=0, order="best", count=2))
     assert lines[0] == "Iteration 0, best: 2 of 4 rollouts"
     assert sum(line.startswith("── group") for line in lines) == 2
+
+
+def test_a_damaged_run_hides_no_other(done: Bench) -> None:
+    other = done.copy(done.folder.parent / "other")
+    flip(other.folder / "iterations/00001/commit.json")
+    broken, sound = all_runs(done.folder.parent)
+    assert (broken.state, Path(broken.folder).name) == ("damaged", "other")
+    assert "commit" in (broken.reason or "")
+    assert sound.iteration == 3
 
 
 def test_any_version_can_be_exported_by_replay(done: Bench, tmp_path: Path) -> None:
