@@ -1,5 +1,7 @@
 """A schedule of faults as a function of a seed: the run is started again and again under them, then once without."""
 
+import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +9,7 @@ from functools import cache
 from random import Random
 
 from papo.errors import DiskFull, EngineDied, Fenced, LedgerMismatch
+from papo.runs import metrics_of
 from tasks.store import RunStore
 from tests.simulation.disk import Crash, Faults, SimDisk
 from tests.simulation.world import Machine, undisturbed
@@ -102,6 +105,13 @@ def check_ended(disk: SimDisk, wanted: Ended, *, named: str) -> None:
     assert now.commits == wanted.commits, f"{named}: the commits are not what an undisturbed run has"
     assert now.ledger == wanted.ledger, f"{named}: the ledger is not what an undisturbed run has"
     assert now.frames == wanted.frames, f"{named}: a frame is not what an undisturbed run made"
+    told = [line["iteration"] for line in metrics_of(disk.read("metrics.jsonl"))]
+    assert told == list(range(-1, len(now.commits) - 1)), f"{named}: the journal of metrics lacks an iteration"
+    for path in disk.walk("exports"):
+        if path.endswith("papo.json"):
+            files = json.loads(disk.read(f"exports/{path}"))["files"]
+            folder = os.path.dirname(f"exports/{path}")
+            assert {name: disk.digest(f"{folder}/{name}")[0] for name in files} == files, f"{named}: a torn reference"
     check_once(disk, named=named)
 
 

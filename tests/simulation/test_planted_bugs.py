@@ -1,4 +1,4 @@
-"""The simulation must be able to fail: six bugs that only a crash brings to light, each planted and each caught.
+"""The simulation must be able to fail: seven bugs that only a crash brings to light, each planted and each caught.
 
 The seeds were searched for once; each is a schedule that `test_schedules` passes without the bug.
 """
@@ -11,6 +11,7 @@ from papo.errors import PapoError
 from schemas.records import Commit, IterationState
 from tasks import holding, store
 from tasks.disk import Disk
+from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.publish import replace
 from tasks.run import Run
@@ -81,11 +82,16 @@ def plant_folders_not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimDisk, "sync_folder", sync_folder)
 
 
+def plant_journal_not_mended(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Journal, "mend", lambda self, commits: 0)
+
+
 PLANTED: dict[str, tuple[Any, tuple[int, ...]]] = {
     "ledger before commit": (plant_ledger_before_commit, (3, 14)),
     "sidecar before artifact": (plant_sidecar_before_artifact, (0, 1)),
     "commit replaces": (plant_commit_that_replaces, (3, 14)),
     "no replay": (plant_no_replay, (0, 1)),
+    "journal not mended": (plant_journal_not_mended, (0, 1)),
     "folders not synced": (plant_folders_not_synced, (0, 1)),
 }
 
