@@ -1,17 +1,20 @@
 """A long run is as light as a short one: few commits in memory, none hashed twice, none parsed without need."""
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from papo.errors import Damaged, LedgerMismatch
 from schemas.config import RunConfig
 from schemas.records import Commit
+from tasks.disk import LocalDisk
 from tasks.history import History, history_of
 from tasks.ledger import Ledger
 from tasks.stopping import stop_reason
 from tasks.store import RunStore
-from tests.simulation.world import config_with
+from tests.simulation.world import Silent, config_with
 from tests.unit.tasks.bench import Bench
 
 
@@ -85,3 +88,43 @@ def test_nan_in_a_commit_is_damage(done: Bench, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"rollouts":4', b'"rollouts":NaN'))
     with pytest.raises(Damaged, match=r"00000/commit\.json"):
         opened(done)
+
+
+class Counting(LocalDisk):
+    """Counts what is asked of it, and the bytes that are read."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.asked: Counter[str] = Counter()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if not callable(found) or name.startswith("_"):
+            return found
+        self.asked[name] += 1
+        return self.read_counted if name == "read" else found
+
+    def read_counted(self, path: str) -> bytes:
+        """As `read`."""
+        data = super().read(path)
+        self.asked["bytes"] += len(data)
+        return data
+
+
+def test_c_09_an_iteration_asks_as_much_of_the_disk_late_as_early(tmp_path: Path) -> None:
+    every = {"every": 4}
+    bench = Bench(tmp_path / "run", config_with(iterations=16, checkpoint=every, evaluation=every))
+    (tmp_path / "run").mkdir()
+    disk, spent = Counting(tmp_path / "run"), list[Counter[str]]()
+
+    class Watching(Silent):
+        def iteration(self, iteration: int, values: dict[str, Any]) -> None:
+            spent.append(disk.asked.copy())
+
+    bench.run(disk=disk, reporter=Watching())
+    # Four iterations each, one of them with a checkpoint and an evaluation.
+    early, late = spent[8] - spent[4], spent[16] - spent[12]
+    # (Which checkpoint gives way differs, by an operation or two. One more a past iteration would be 32.)
+    grown = {name: late[name] - early[name] for name in late if name != "bytes" and late[name] > early[name] + 4}
+    assert not grown
+    assert late["bytes"] < 1.1 * early["bytes"]
