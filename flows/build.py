@@ -7,6 +7,7 @@ from pathlib import Path
 from flows.generators import generator_in
 from flows.judges import judge_of, meet
 from papo.engines.host import EngineHost
+from papo.engines.model_folder import kept_files
 from papo.engines.protocol import Engine
 from papo.engines.settings import EngineSettings
 from papo.errors import ConfigError
@@ -23,8 +24,6 @@ from tasks.run import Reporter, Run
 from tasks.runfile import read_run_file
 from tasks.sft import train_model
 from tasks.sources import read_sources
-
-WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack"}
 
 
 @dataclass(frozen=True)
@@ -136,12 +135,7 @@ def _first_policy(config: RunConfig, base: Path, reporter: Reporter, places: Pla
     else:
         assert config.model.path is not None, "the config's checks demand one of the two"
         folder = resolve(config.model.path, base)
-    files = {
-        file.name: file.read_bytes()
-        for file in sorted(folder.iterdir())
-        if file.is_file() and file.suffix not in WEIGHTS and file.name != "papo.json"
-    }
-    return str(folder.resolve()), files
+    return str(folder.resolve()), kept_files(folder)
 
 
 class _engine_in:

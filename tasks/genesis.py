@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import partial
+from pathlib import PurePosixPath
 
 import polars as pl
 
@@ -79,8 +80,8 @@ def first_state(run: Run) -> IterationState:
 
 
 def keep_model(disk: Disk, files: dict[str, bytes]) -> dict[str, str]:
-    """Copy the model's config and tokenizer into the run, so that it can be resumed without their folder; returns what
-    each file hashes to."""
+    """Copy all that the model's folder has but the weights into the run, so that it can be resumed without it; returns
+    what each file hashes to."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     if disk.exists(MODEL):
         if {name: disk.digest(f"{MODEL}/{name}")[0] for name in disk.walk(MODEL)} == hashes:
@@ -91,6 +92,9 @@ def keep_model(disk: Disk, files: dict[str, bytes]) -> dict[str, str]:
     if disk.exists(staged):
         disk.remove_tree(staged)
     disk.make_folder(staged)
+    folders = {f"{staged}/{above}" for name in files for above in PurePosixPath(name).parents if above.name}
+    for folder in sorted(folders):
+        disk.make_folder(folder)
     for name, data in files.items():
         disk.write(f"{staged}/{name}", data)
     publish_folder(disk, staged, MODEL)

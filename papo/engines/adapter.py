@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
+from transformers.pytorch_utils import Conv1D
 
+from papo.engines.model_folder import follow_umask
 from papo.engines.settings import LoraSettings
 from papo.errors import EngineError
 
@@ -28,6 +30,8 @@ class Tensors:
     down: Any = None
     up: Any = None
     scaling: float = 0.0
+    is_transposed: bool = False
+    """Whether the base has its inputs along the first axis, as in GPT-2."""
 
     @property
     def parameters(self) -> list[Any]:
@@ -38,6 +42,7 @@ class Tensors:
         if self.down is None:
             return self.base.detach()
         added = self.scaling * (self.up.detach().float() @ self.down.detach().float())
+        added = added.T if self.is_transposed else added
         return (self.base.detach().float() + added).to(self.base.dtype)
 
 
@@ -48,17 +53,18 @@ def add(module: Any, settings: LoraSettings) -> None:
     """
     from peft import inject_adapter_in_model  # noqa: PLC0415  # takes seconds
 
+    targets = _linear_layers(module) if settings.target_modules == "all-linear" else list(settings.target_modules)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         try:
-            inject_adapter_in_model(_config(settings), module, NAME)
+            inject_adapter_in_model(_config(settings, targets), module, NAME)
         except ValueError as error:
             raise EngineError(
                 f"model.lora.target_modules {settings.target_modules!r} fit no layer of the model ({error}). Give names"
                 " that its linear layers end with, such as q_proj, or all-linear."
             ) from None
     for name, layer in _layers(module).items():
-        if not isinstance(layer.get_base_layer(), torch.nn.Linear):
+        if not isinstance(layer.get_base_layer(), torch.nn.Linear | Conv1D):
             raise EngineError(
                 f"model.lora.target_modules {settings.target_modules!r} name {name}, which is no linear layer: only"
                 " those can be merged for an export here. Leave it out."
@@ -99,18 +105,21 @@ def plain(module: Any) -> dict[str, Tensors]:
             continue
         layer = layers[owner]
         down, up = layer.lora_A[NAME].weight, layer.lora_B[NAME].weight
-        found[name.replace(BASE, ".")] = Tensors(parameter, down, up, layer.scaling[NAME])
+        is_transposed = isinstance(layer.get_base_layer(), Conv1D)
+        found[name.replace(BASE, ".")] = Tensors(parameter, down, up, layer.scaling[NAME], is_transposed)
     return found
 
 
 def write(state: dict[str, Tensor], settings: LoraSettings, folder: Path, *, base: str) -> None:
     """Save the adapter alone, as peft loads it. `state`: its tensors by their names in the model."""
-    config = _config(settings)
+    adapted = {name.partition(LOW_RANK)[0].rpartition(".")[2] for name in state}
+    config = _config(settings, sorted(adapted))
     config.base_model_name_or_path = base
     config.inference_mode = True
     config.save_pretrained(folder)
     named = {f"base_model.model.{name.replace(f'.{NAME}.', '.')}": tensor for name, tensor in state.items()}
     save_file(named, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    follow_umask(folder, like="adapter_config.json")
 
 
 def _layers(module: Any) -> dict[str, Any]:
@@ -119,14 +128,22 @@ def _layers(module: Any) -> dict[str, Any]:
     return {name: layer for name, layer in module.named_modules() if isinstance(layer, LoraLayer)}
 
 
-def _config(settings: LoraSettings) -> Any:
+def _linear_layers(module: Any) -> list[str]:
+    """What the names of its linear layers end with, the head's left out. peft's own all-linear adapts routers too."""
+    head = module.get_output_embeddings()
+    layers = {name: layer for name, layer in module.named_modules() if layer is not head}
+    return sorted(
+        {name.rpartition(".")[2] for name, layer in layers.items() if isinstance(layer, torch.nn.Linear | Conv1D)}
+    )
+
+
+def _config(settings: LoraSettings, targets: list[str]) -> Any:
     from peft import LoraConfig, TaskType  # noqa: PLC0415
 
-    targets = settings.target_modules
     return LoraConfig(
         task_type=TaskType.CAUSAL_LM,
         r=settings.rank,
         lora_alpha=settings.alpha,  # pyright: ignore[reportArgumentType]  # peft divides; a float is as good
         lora_dropout=0.0,
-        target_modules=targets if isinstance(targets, str) else list(targets),
+        target_modules=targets,
     )

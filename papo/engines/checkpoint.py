@@ -1,10 +1,10 @@
 """A learner on disk: masters, moments, random states and the step count, in a form that knows no ranks.
 
     learner.json                 what the parts are of, and what is no tensor
-    learner-00000.safetensors    parameter/NAME, exp_avg/NAME, exp_avg_sq/NAME, step/NAME; cut at PART_BYTES
+    learner-00000.safetensors    parameter/NAME, exp_avg/NAME, exp_avg_sq/NAME, step/NAME, buffer/NAME
 
-Whole tensors by parameter, so any number of ranks on any ZeRO stage goes on from it, and no pickle. Parameters that are
-not trained (the base under an adapter) are kept by their hash alone.
+Cut at PART_BYTES. Whole tensors by parameter, so any number of ranks on any ZeRO stage goes on from it, and no pickle.
+Parameters that are not trained (the base under an adapter) are kept by their hash alone.
 """
 
 import json
@@ -19,10 +19,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from papo.engines import distributed, models
+from papo.engines.model_folder import follow_umask
 from papo.engines.parts import MOMENTS, Parts
 from papo.errors import EngineError
 
-CARD = "learner.json"
+CARD, PATTERN = "learner.json", "learner-*.safetensors"
+PARAMETER = "parameter/"
 FORMAT = 2
 """Of the folder; 1 was DeepSpeed's own, bound to the number of ranks."""
 PART_BYTES = 2 << 30
@@ -32,11 +34,13 @@ def save(parts: Parts, folder: Path, *, card: dict[str, Any]) -> None:
     """Write what `parts` hold. `card`: what is saved with it. Raises on every rank where rank 0 cannot write."""
     writer = _Writer(folder)
     for name, parameter in parts.parameters.items():
-        writer.add(f"parameter/{name}", parts.master(parameter))
+        writer.add(f"{PARAMETER}{name}", parts.master(parameter))
         if parts.has_moments(parameter):
             for key in MOMENTS:
                 writer.add(f"{key}/{name}", parts.moment(parameter, key))
             writer.add(f"step/{name}", parts.steps(parameter))
+    for name, buffer in parts.buffers().items():
+        writer.add(f"buffer/{name}", buffer)
     writer.end({"format": FORMAT, **card, "random": _random_states()})
 
 
@@ -54,20 +58,30 @@ def read_card(folder: Path) -> dict[str, Any]:
     return card
 
 
+def parameter_names(folder: Path) -> set[str]:
+    """Of the parameters that a checkpoint holds."""
+    found = models.stored_in(folder, PATTERN)
+    return {name.removeprefix(PARAMETER) for name in found if name.startswith(PARAMETER)}
+
+
 def load(parts: Parts, folder: Path, card: dict[str, Any]) -> None:
     """Take over what `save` wrote under `card`. Raises EngineError where it is of other parameters."""
-    found = models.stored_in(folder, "learner-*.safetensors")
-    names = {name.partition("/")[2] for name in found if name.startswith("parameter/")}
+    found = models.stored_in(folder, PATTERN)
+    names = parameter_names(folder)
     other = sorted(names ^ parts.parameters.keys())
     if other:
         raise EngineError(
             f"{folder} is a checkpoint of another model: {other[0]} and {len(other) - 1} more parameters are trained in"
             " one of the two only. Open it with the model and the adapter settings that it was made with."
         )
+    # Checkpoints from before they were kept have none: the architecture sets them.
+    for name, buffer in parts.buffers().items():
+        if f"buffer/{name}" in found:
+            buffer.copy_(_read(found, f"buffer/{name}"))
     if card["optimizer_steps"]:
         parts.begin_moments(card["optimizer_steps"])
     for name, parameter in parts.parameters.items():
-        parts.set_master(parameter, _read(found, f"parameter/{name}"))
+        parts.set_master(parameter, _read(found, f"{PARAMETER}{name}"))
         if f"step/{name}" in found:
             moments = {key: _read(found, f"{key}/{name}") for key in MOMENTS}
             parts.set_moments(parameter, moments, _read(found, f"step/{name}"))
@@ -99,6 +113,7 @@ class _Writer:
         if self._writes and self._failure is None:
             try:
                 (self._folder / CARD).write_text(json.dumps(card))
+                follow_umask(self._folder, like=CARD)
             except OSError as error:
                 self._failure = error
         distributed.agree(self._failure)

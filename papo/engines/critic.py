@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
-from papo.engines.batching import Example, TokenBatch, plan, token_batch
+from papo.engines.batching import Example, TokenBatch, plan, position_limits, token_batch
 from papo.engines.models import LoadedModel
 from papo.engines.requests import Values
 from papo.engines.rows import rollout_rows
@@ -80,7 +80,8 @@ def value_rollouts(
     rollouts = pl.read_parquet(request.rollouts, columns=["group_id", "sample_index"])
     frame = rollout_rows([request.prompts], [request.rollouts], ["token_ids"])
     examples = [Example(*pair) for pair in frame.select("prompt_ids", "token_ids").iter_rows()]
-    (batches,) = plan([row.length for row in examples], micro_batch_size=micro_batch_size, ranks=1)
+    lengths, limits = [row.length for row in examples], position_limits(module)
+    (batches,) = plan(lengths, micro_batch_size=micro_batch_size, ranks=1, limits=limits)
     device = next(module.parameters()).device
     tokens: list[list[float]] = [[] for _ in examples]
     finals = [0.0] * len(examples)

@@ -50,7 +50,8 @@ class CriticTraining:
 
     def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
         lengths = [self.rows.examples[row].length for row in chosen]
-        batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks)[self.rank]
+        limits = self.learner.position_limits
+        batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks, limits=limits)[self.rank]
         parts: list[dict[str, float]] = []
         for number, batch in enumerate(batches):
             weight = torch.tensor(weights[list(batch.rows)], dtype=torch.float32) * float(batch.counted)

@@ -147,7 +147,7 @@ def _check_limits(model: LoadedModel, request: Generate, prompts: dict[int, tupl
     longest = max(len(prompts[row.group_id][1]) for row in request.rows)
     if longest > request.width:
         raise EngineError(f"a prompt has {longest} tokens, more than the width of {request.width} it is padded to.")
-    limit = getattr(model.module.config, "max_position_embeddings", None)
+    limit = getattr(model.module.config.get_text_config(), "max_position_embeddings", None)
     if limit is not None and request.width + request.max_completion_length > limit:
         raise EngineError(
             f"prompts of {request.width} tokens and max_completion_length {request.max_completion_length} together"

@@ -5,7 +5,7 @@ ranks may scale it again; nothing non-finite gets as far as the weights.
 """
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from papo.engines import adapter, checkpoint, distributed, memory, models
+from papo.engines.batching import position_limits
 from papo.engines.deepspeed_engine import initialized
 from papo.engines.fingerprint import sorted_sha256, tensors_sha256
 from papo.engines.models import LoadedModel
@@ -47,6 +48,11 @@ class Learner:
         self._parts = Parts(self.engine, stage=self._stage, device=device)
         # Dropout stays off: with it, equal weights would not have ratio 1.
         self.engine.eval()
+
+    @cached_property
+    def position_limits(self) -> tuple[int, ...]:
+        """What rows may not be padded across."""
+        return position_limits(self.engine)
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
         """Add the gradient of `loss` to that of the step under way; `last` marks its last micro-batch on every rank."""
@@ -136,9 +142,13 @@ class Learner:
         if not adapter.is_on(self.engine.module):
             return False
         stored, tensors = models.stored_in(folder), adapter.plain(self.engine.module)
-        if not tensors.keys() <= stored.keys():
+        if tensors.keys() <= stored.keys():
+            return all(self._is_stored(tensors[name].base, _stored(stored, name)) for name in sorted(tensors))
+        # The architecture's files have other names, and cut tensors in other ways.
+        named = models.in_files(self.engine.module, dict(self._base_tensors(with_buffers=False)))
+        if not named.keys() <= stored.keys():
             return False
-        return all(self._is_stored(tensors[name].base, stored[name].get_tensor(name)) for name in sorted(tensors))
+        return all(torch.equal(tensor.cpu(), _stored(stored, name).to(tensor.dtype)) for name, tensor in named.items())
 
     @cached_property
     def base_sha256(self) -> str | None:
@@ -224,18 +234,22 @@ class Learner:
             with self._gathered(tensors.parameters):
                 if first:
                     state[name] = tensors.merged().to("cpu", copy=self._stage == 3)
-        persistent = module.state_dict().keys() if first else ()
-        return state | {name: buffer.cpu() for name, buffer in module.named_buffers() if name in persistent}
+        return state | {name: buffer.cpu() for name, buffer in self._parts.buffers().items() if first}
 
     def _is_stored(self, tensor: Tensor, stored: Tensor) -> bool:
         with self._gathered([tensor]):
             return torch.equal(tensor.cpu(), stored.to(tensor.dtype))
 
-    def _base_tensors(self) -> Iterator[tuple[str, Tensor]]:
+    def _base_tensors(self, *, with_buffers: bool = True) -> Iterator[tuple[str, Tensor]]:
         for name, tensors in adapter.plain(self.engine.module).items():
             with self._gathered([tensors.base]):
-                yield name, tensors.base.to("cpu", copy=self._stage == 3)
-        yield from self.engine.module.named_buffers()
+                yield name, tensors.base.detach().to("cpu", copy=self._stage == 3)
+        if with_buffers:
+            yield from self.engine.module.named_buffers()
+
+
+def _stored(files: Mapping[str, Any], name: str) -> Tensor:
+    return files[name].get_tensor(name)
 
 
 def _named_tensors(module: Any) -> Iterator[tuple[str, Tensor]]:

@@ -37,6 +37,12 @@ class Parts:
         }
         self._masters = _whole_masters(engine) if stage == 0 else {}
 
+    def buffers(self) -> dict[str, Tensor]:
+        """Those that belong to the weights; the architecture sets the others. Whole on every rank."""
+        module = self._engine.module
+        stored = module.state_dict().keys()
+        return {name: buffer for name, buffer in module.named_buffers() if name in stored}
+
     def master(self, parameter: Any) -> Tensor:
         """The float32 values that steps are taken on, in the parameter's shape."""
         place = self._place(parameter)

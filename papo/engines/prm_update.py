@@ -78,7 +78,8 @@ class _Trainer:
 
     def _add_up(self, chosen: Sequence[int], size: int) -> dict[str, float]:
         lengths = [self._examples[row].length for row in chosen]
-        batches = plan(lengths, micro_batch_size=size, ranks=self._settings.ranks)[self._rank]
+        limits = self._learner.position_limits
+        batches = plan(lengths, micro_batch_size=size, ranks=self._settings.ranks, limits=limits)[self._rank]
         parts: list[dict[str, float]] = []
         for number, batch in enumerate(batches):
             loss = self._loss([chosen[index] for index in batch.rows], batch) * float(batch.counted) / len(chosen)

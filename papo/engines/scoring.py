@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import torch
 
-from papo.engines.batching import Example, plan, token_batch
+from papo.engines.batching import Example, plan, position_limits, token_batch
 from papo.engines.forward import completion_kl, score_completions
 from papo.engines.requests import Logprobs
 from papo.engines.rows import rollout_rows
@@ -23,7 +23,8 @@ def score_rollouts(
     rollouts = pl.read_parquet(request.rollouts, columns=["group_id", "sample_index"])
     frame = rollout_rows([request.prompts], [request.rollouts], ["token_ids"])
     examples = [Example(*pair) for pair in frame.select("prompt_ids", "token_ids").iter_rows()]
-    (batches,) = plan([row.length for row in examples], micro_batch_size=micro_batch_size, ranks=1)
+    lengths, limits = [row.length for row in examples], position_limits(module)
+    (batches,) = plan(lengths, micro_batch_size=micro_batch_size, ranks=1, limits=limits)
     device = next(module.parameters()).device
     names = [request.column, *(["entropies"] if request.entropies else []), *(["full_kl"] if request.full_kl else [])]
     found: dict[str, list[list[float]]] = {name: [[] for _ in examples] for name in names}

@@ -90,7 +90,8 @@ def _pool(styles: Sequence[str], phase: SftPhase) -> list[int]:
 def _accumulate(learner: Learner, batch: Sequence[Example], settings: EngineSettings, rank: int, size: int) -> float:
     """Add the gradient of one step in micro-batches of `size` rows; returns its loss over all ranks."""
     weights = row_weights(np.array([len(row.completion) for row in batch]), mode="token-mean")
-    batches = plan([row.length for row in batch], micro_batch_size=size, ranks=settings.ranks)[rank]
+    lengths, limits = [row.length for row in batch], learner.position_limits
+    batches = plan(lengths, micro_batch_size=size, ranks=settings.ranks, limits=limits)[rank]
     total = 0.0
     for number, micro in enumerate(batches):
         tokens = token_batch([batch[row] for row in micro.rows], width=micro.width, device=learner.device)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoModelForTokenClassification
 
-from papo.engines.batching import MicroBatch, plan
+from papo.engines.batching import MicroBatch, plan, position_limits
 from papo.engines.forward import takes_logits_to_keep
 from papo.engines.requests import ScoreTexts
 from papo.engines.text_inputs import Given, NotGiven, TextEncoder
@@ -126,7 +126,8 @@ def score_texts(
             made[number] = {"score": None, "status": reason.status, "reason": str(reason)}
     size = 1 if scorer.pad_id is None else micro_batch_size
     lengths = [len(each.ids) for _, each in given]
-    (batches,) = plan(lengths, micro_batch_size=size, ranks=1) if lengths else ([],)
+    limits = position_limits(scorer.module)
+    (batches,) = plan(lengths, micro_batch_size=size, ranks=1, limits=limits) if lengths else ([],)
     for done, batch in enumerate(batches):
         scores = _scores(scorer, [given[row][1] for row in batch.rows], _width(scorer, batch, lengths), request)
         for row, score in zip(batch.rows, scores, strict=True):

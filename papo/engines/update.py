@@ -113,7 +113,8 @@ class _Update:
     def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
         """Gather the gradient of one optimizer step in micro-batches of `size` rows; the sums over all ranks."""
         lengths = [self.rows.examples[row].length for row in chosen]
-        batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks)[self.rank]
+        limits = self.learner.position_limits
+        batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks, limits=limits)[self.rank]
         parts: list[dict[str, float]] = []
         for number, batch in enumerate(batches):
             with torch.set_grad_enabled(self.acts):

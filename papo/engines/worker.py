@@ -15,7 +15,7 @@ import polars as pl
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from papo.engines import adapter, distributed, models, requests, tokenizing
+from papo.engines import adapter, checkpoint, distributed, models, requests, tokenizing
 from papo.engines.critic import load_critic, value_rollouts
 from papo.engines.generator import decoded, generate
 from papo.engines.learner import Learner, module_fingerprint
@@ -95,6 +95,8 @@ class Worker:
         lora = self._settings.lora
         # A checkpoint of an adapter has the adapter alone.
         loaded = self._load(request.model, weights=request.checkpoint is None or lora is not None)
+        if request.checkpoint is not None:
+            models.untie(loaded.module, checkpoint.parameter_names(Path(request.checkpoint)))
         if lora is not None:
             adapter.add(loaded.module, lora)
         learner = Learner(loaded, self._settings, self._device)
@@ -213,6 +215,8 @@ class Worker:
             model = load_critic(Path(folder), policy, weights=weights, trust_remote_code=trusted)
         else:
             model = self._load(folder, weights=weights)
+            if request.checkpoint is not None:
+                models.untie(model.module, checkpoint.parameter_names(Path(request.checkpoint) / role))
         learner = Learner(model, self._settings, self._device)
         if request.checkpoint is not None:
             learner.load(Path(request.checkpoint) / role)

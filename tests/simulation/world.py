@@ -91,7 +91,7 @@ class Machine:
             lease=lambda: SimLease(start),
             engine=engine,
             sources=sources,
-            model=lambda config: ("somewhere", {"tokenizer.json": b"{}"}),
+            model=lambda config: ("somewhere", {"tokenizer.json": b"{}", "additional_chat_templates/tools.jinja": b""}),
             reporter=Silent(),
             judge=self.judge,
             hashed=lambda folder: sha256_of("a reward model's files"),
