@@ -43,7 +43,7 @@ class AnswerMatch:
     @property
     def version(self) -> str:
         """Declared version of the rule with all settings: part of the record and of the stage's key."""
-        return f"answer_match/1 {json.dumps(asdict(self), sort_keys=True)}"
+        return f"answer_match/2 {json.dumps(asdict(self), sort_keys=True)}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion, which ends where its end token stood. Raises on no text whatever.

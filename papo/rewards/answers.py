@@ -15,6 +15,7 @@ The rule (gold answers and completions go through the same one):
 import re
 from fractions import Fraction
 
+from papo.rewards.boxes import Box, add_box, answer_of_boxes
 from papo.steps import ANSWER_CLOSE, ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
 
 LONGEST_ANSWER = 2000
@@ -28,11 +29,6 @@ _PLAIN_FORMS = str.maketrans(
     | {ord("\u2044"): "/"}
 )
 _BRACES = re.compile(r"(\\?\\boxed\s*\{)|\\.|[{}]", re.DOTALL)
-_JOINING = re.compile(
-    r"[\s$]*(?:[,;，、；]?[\s$]*(?:\\text\s*\{)?\s*\b(or|and)\b\s*\}?|([,;]|或者?|和|\\(?:lor|vee)\b)|[，、；])[\s$]*",
-    re.IGNORECASE,
-)
-"""Between two boxes that are one answer."""
 _NOISE = re.compile(r"\\[,;:!> ]|~|\\left(?![a-z])|\\right(?![a-z])")
 _SPACES = ("\\ ", "~", "\\,", "\\;", "\\:")
 _FRACTION = re.compile(r"(-?)\s*\\[dt]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
@@ -43,10 +39,6 @@ _WRAPPERS = tuple(
 _PLAIN = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)"
 _GROUPED = r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d*)?"
 _NUMBER = re.compile(rf"({_GROUPED}|{_PLAIN})(?:\s*/\s*({_GROUPED}|{_PLAIN}))?")
-
-
-Box = tuple[int, int, str]
-"""Where a box begins and ends, and what is in it."""
 
 
 def committed(completion: str) -> str:
@@ -61,7 +53,7 @@ def last_boxed(completion: str) -> str | None:
     r"""Content of the last `\boxed{…}` whose braces match; None without one.
 
     A box that was cut off is no answer, and the complete one before it counts. A box inside a box is part of the
-    outer one. Braces that are escaped (`\{`) do not count. Boxes joined by `or`, `and` or a comma are one answer.
+    outer one. Braces that are escaped (`\{`) do not count. Boxes of one statement are one answer.
     """
     found: list[Box] = []
     opened: list[tuple[int, int] | None] = []
@@ -72,31 +64,8 @@ def last_boxed(completion: str) -> str | None:
             start = opened.pop()
             if start is not None:
                 add_box(found, (start[0], match.end(), completion[start[1] : match.start()]))
-    last = joined_boxes(completion, found)
+    last = answer_of_boxes(completion, found)
     return None if last is None else last[0]
-
-
-def add_box(boxes: list[Box], box: Box) -> None:
-    """Add a box that has been closed in place of those inside it."""
-    while boxes and boxes[-1][0] >= box[0]:
-        boxes.pop()
-    boxes.append(box)
-
-
-def joined_boxes(text: str, boxes: list[Box]) -> tuple[str, int] | None:
-    """The content of the last box, with those that words or commas join to it, and where it ends; None without one."""
-    if not boxes:
-        return None
-    start, end, content = boxes[-1]
-    parts = [content]
-    for before in reversed(boxes[:-1]):
-        between = _JOINING.fullmatch(text, before[1], start)
-        if between is None:
-            break
-        word = between.group(1) or between.group(2) or ","
-        start = before[0]
-        parts += (word, before[2])
-    return " ".join(reversed(parts)), end
 
 
 def last_answer_tag(completion: str) -> str | None:

@@ -55,7 +55,7 @@ class Countdown:
     @property
     def version(self) -> str:
         """Declared version of the rule with all settings: part of the record and of the stage's key."""
-        return f"countdown/1 {json.dumps(asdict(self), sort_keys=True)}"
+        return f"countdown/2 {json.dumps(asdict(self), sort_keys=True)}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion. Raises on no text whatever."""

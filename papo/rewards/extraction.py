@@ -1,6 +1,6 @@
 r"""Which text of a completion is its answer: one rule for training and evaluation, in a declared order of places.
 
--   boxed: the last complete `\boxed{…}`, outermost braces (`\fbox`, `\boxed 7` too).
+-   boxed: the last complete `\boxed{…}` that is not denied, outermost braces (`\fbox`, `\boxed 7` too).
 -   answer_tag: the last complete `<answer>…</answer>`, and the box or the statement inside it.
 -   hashes: what follows the last `####` up to the line's end.
 -   stated: what follows the last “answer is”, “Answer:”, “答案：” …, up to the sentence's end.
@@ -13,9 +13,11 @@ the statement counts. Everything is linear in the text's length.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Literal
 
-from papo.rewards.answers import Box, add_box, committed, joined_boxes, last_answer_tag
+from papo.rewards.answers import committed, last_answer_tag
+from papo.rewards.boxes import Box, add_box, answer_of_boxes
 from papo.rewards.sentences import CUT_OFF, closing, is_prose, last_match, statement
 
 Place = Literal["boxed", "answer_tag", "hashes", "stated", "closing"]
@@ -25,13 +27,15 @@ _BARE_BOX = re.compile(r"(-?\d[\d,]*(?:\.\d+)?|-?\\[a-zA-Z]+(?:\s*\{[^{}]*\}){0,
 _STATED = re.compile(
     r"(?:^[#*\s]*(?:final\s+)?answer[*:：\s]*\n+|\b(?:final\s+)?(?:answer|result|solution)\b(?:\s+(?:to|of|for)\b[^.:\n=]{0,80}?)?\s*(?:is|are|equals|=|:|：|would\s+be|"
     r"should\s+be|must\s+be|comes\s+out\s+to(?:\s+be)?)\s*(?:that\s+)?(?:equal\s+to\s+)?:?|"
-    r"(?:最终)?(?:答案|结果)(?:应该|应)?\s*(?:是|为|等于|[:：=])|答\s*[:：])\s*[:：]?\s*",
+    r"(?:最终)?(?:答案|结果)(?:应该|应)?\s*(?:是|为|等于|[:：=])|答\s*[:：]|选(?:择)?\s*[:：]?(?=\s*[（(]?[A-J]\b))\s*[:：]?\s*",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAKEN_BACK = re.compile(
     r"\b(?:wait|actually|correction|sorry|oops|mistake|instead|wrong|incorrect|scratch\s+that|i\s+mean|rather|no,)|不对|错了|更正",
     re.IGNORECASE,
 )
+_BUT = re.compile(r"\b(?:but|however|though)\b|但", re.IGNORECASE)
+"""Words that take a box back if an answer is stated after them."""
 _CORRECTED = re.compile(
     r"\b(?:it|that|this|which|x|answer)\s+(?:is|should\s+be|must\s+be|equals)\s+(?:actually\s+)?", re.IGNORECASE
 )
@@ -48,10 +52,11 @@ def extract(completion: str, places: Sequence[Place] = PLACES) -> str | None:
     return None
 
 
+@lru_cache(maxsize=1)
 def last_box(text: str) -> tuple[str, int] | None:
     r"""The content of the last complete box that stands in no other, and where it ends.
 
-    What `or`, `and` or a comma joins is one answer of several boxes: \boxed{1} or \boxed{2}.
+    Boxes of one statement are one answer: \boxed{1} or \boxed{2} (`papo.rewards.boxes`).
     """
     found: list[Box] = []
     opened: list[tuple[int, int] | None] = []
@@ -72,7 +77,7 @@ def last_box(text: str) -> tuple[str, int] | None:
             if start is not None:
                 boxes -= 1
                 add_box(found, (start[0], match.end(), text[start[1] : match.start()]))
-    return joined_boxes(text, found)
+    return answer_of_boxes(text, found)
 
 
 def _boxed(text: str) -> str | None:
@@ -125,10 +130,10 @@ def _correction(text: str) -> str | None:
     if found is None:
         return None
     rest = text[found[1] :]
-    taken = _TAKEN_BACK.search(rest)
-    if taken is None:
-        return None
-    last = last_match(_STATED, rest, taken.start()) or last_match(_CORRECTED, rest, taken.start())
+    taken, contrast = _TAKEN_BACK.search(rest), _BUT.search(rest)
+    last = last_match(_STATED, rest, contrast.start()) if contrast else None
+    if taken is not None:
+        last = last_match(_STATED, rest, taken.start()) or last_match(_CORRECTED, rest, taken.start()) or last
     answer = None if last is None else statement(rest, last.end())
     return answer if answer and re.search(r"\d", answer) else None
 

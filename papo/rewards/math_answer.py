@@ -60,7 +60,7 @@ class MathAnswer:
     @property
     def version(self) -> str:
         """Declared version of the rules, their settings and the engines: part of the record and of the stage's key."""
-        return f"math_answer/1 {json.dumps(asdict(self), sort_keys=True)} {_engine_versions()}"
+        return f"math_answer/2 {json.dumps(asdict(self), sort_keys=True)} {_engine_versions()}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion, from any thread. Raises on no text whatever.

@@ -45,7 +45,7 @@ class ReasoningGym:
     @property
     def version(self) -> str:
         """The settings and the library's version, whose scorers these are."""
-        return f"reasoning_gym/1 {json.dumps(asdict(self), sort_keys=True)} reasoning-gym={installed()}"
+        return f"reasoning_gym/2 {json.dumps(asdict(self), sort_keys=True)} reasoning-gym={installed()}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion, from any thread. Raises on no text whatever."""

@@ -18,12 +18,18 @@ _JOINED = re.compile(r"\s*(?:[,;，、]|[,;]?\s*(?:or|and|或|和))\s*")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
+_OPEN_ENDS = ("?", "？", ":", "：")
+"""Of questions and headings, which state nothing."""
+_NOT_BUT = re.compile(r"(?:not|neither)\s[^.]*?,?\s+but\s+(?:rather\s+)?", re.IGNORECASE)
+"""Before what an answer is instead."""
 CUT_OFF = re.compile(r"\\f?box(?:ed)?")
 
 
 def statement(text: str, start: int) -> str | None:
     """What is stated from `start` on: the formula, or the sentence, or the value that the sentence ends in."""
     rest = text[start : start + LONGEST_SENTENCE].lstrip("*_ \t\n")
+    if instead := _NOT_BUT.match(rest):
+        rest = rest[instead.end() :]
     if span := _MATH_SPAN.match(rest):
         after = rest[span.end() :]
         if not re.match(r"\s*(?:\\?%|\\?text|[-+*/^=,]|\b(?:and|or)\b|[A-Za-z(])", after):
@@ -44,7 +50,7 @@ def closing(text: str) -> str | None:
     """The value that the last sentence ends in, or a short text as a whole."""
     tail = text.rstrip()[-LONGEST_SENTENCE:]
     sentences = [part for part in _SENTENCE_END.split(tail) if part and part.strip(" *_.$#")]
-    if not sentences or CUT_OFF.search(sentences[-1]) or sentences[-1].rstrip(" *_$").endswith(("?", "？")):
+    if not sentences or CUT_OFF.search(sentences[-1]) or sentences[-1].rstrip(" *_$").endswith(_OPEN_ENDS):
         return None
     if bold := _BOLD.findall(sentences[-1]):
         return bold[-1].strip()

@@ -68,18 +68,29 @@ _QUANTIFIER = re.compile(
     r"[,;]?\s*(?:\\text\s*\{\s*)?(?:for|where|with)\s+(?:(?:all|any|every|some|each)\s+)?(?:positive\s+|natural\s+|non-negative\s+)?"
     r"(?:(?:integers?|real\s+numbers?|reals?|numbers?)\s*\}?\s*[a-zA-Z]|\}?\s*[a-zA-Z]\s*(?:\\in\s*\\(?:integers|naturals|reals)|"
     r"(?:\\text\s*\{)?\s*(?:is\s+|are\s+)?(?:an?\s+|any\s+)?(?:arbitrary\s+)?integers?\s*\}?))\s*\}?\s*$"
-    r"|[,;]\s*[a-z]\s*\\in\s*\\(?:integers|naturals)\s*$"
+    r"|[,;]\s*\(?[a-z]\s*\\in\s*\\(?:integers|naturals)\s*\)?\s*$|\([a-z]\s*\\in\s*\\(?:integers|naturals)\s*\)\s*$"
 )
 """What letters range over, at the end: “for k ∈ ℤ”, “where n is an integer”, “for all positive integers n”."""
+_RANGING = re.compile(
+    r"(?<![A-Za-z])([a-zA-Z])\s*(?:\\in|is\b|are\b|an\b)|(?:integers?|numbers?|reals?)\s*\}?\s*([a-zA-Z])(?![A-Za-z])"
+)
+"""The letter that a quantifier is about."""
 _PLAIN_FORMS = (
-    (_QUANTIFIER, ""),
     (re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)"), r" \\times "),
     (re.compile(r"(?<=[)\]}])\s*U\s*(?=[(\[\\])"), r" \\cup "),
     (re.compile(r"(?<=\d)\s*\*\s*I(?![A-Za-z])"), " i "),
     (re.compile(r"(:\s*\d\d)\s*([aApP])\.?\s?[mM](?![A-Za-z])\.?"), r"\1\\text{\2m}"),
     (re.compile(r"(?<![A-Za-z\\])oo(?![A-Za-z])"), r"\\infty "),
+    (
+        re.compile(r"\\frac\s*\{\s*\\text\s*\{([^{}]*)\}\s*\}\s*\{\s*\\text\s*\{([^{}]*)\}(\s*\^\s*\{?\d\}?)?\s*\}"),
+        r"\\text{\1}/\\text{\2}\3",
+    ),
+    (re.compile(r"(?<=\d)\s?\.{3,}"), r"\\ldots "),
 )
-"""What programs and plain text write: 3 x 10^5, (1, 2) U (3, oo), 2*I, 3:30 pm."""
+"""What programs and plain text write: 3 x 10^5, (1, 2) U (3, oo), 2*I, 3:30 pm; units over units; 0.33..."""
+_ROWS = re.compile(
+    r"\\begin\s*\{(aligned|align|gathered|gather|split|equation|multline|cases)\*?\}(.*?)\\end\s*\{\1\*?\}", re.DOTALL
+)
 _CIRCLE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ|o(?![a-zA-Z]))|\\textdegree|\\degrees?(?![a-zA-Z])")
 _CURRENCY = re.compile(r"(?:\\\$|\\pounds|\\euro|[€£¥])\s*")
 _LONE_DOLLAR = re.compile(r"^([^$]*(?<!\\))\$(?=\s*[\d.][^$]*$)")
@@ -87,11 +98,29 @@ _LONE_DOLLAR = re.compile(r"^([^$]*(?<!\\))\$(?=\s*[\d.][^$]*$)")
 _CURRENCIES = {"\\$": "dollars", "€": "euros", "\\euro": "euros", "£": "pounds", "\\pounds": "pounds", "¥": "yuan"}
 
 
-@lru_cache(maxsize=1024)
 def clean(text: str) -> str:
     """The answer without layout, in one spelling a sign. Reading it again changes nothing."""
+    return _cleaned(text)[0]
+
+
+def quantified(text: str) -> tuple[str, str] | None:
+    """The letter that an answer says ranges over numbers, and over which: k and integers. None if it says nothing."""
+    said = _cleaned(text)[1]
+    letter = _RANGING.search(said)
+    if letter is None:
+        return None
+    if re.search(r"positive|natural", said) and not re.search(r"non-?negative", said):
+        return letter.group(1) or letter.group(2), "naturals"
+    return letter.group(1) or letter.group(2), "integers" if "integer" in said else ""
+
+
+@lru_cache(maxsize=1024)
+def _cleaned(text: str) -> tuple[str, str]:
+    """The answer, and what it says its letters range over."""
     text = "".join(char for char in text if char in "\n\t" or unicodedata.category(char)[0] != "C")
     text = text.replace("\\\\", _ROW)
+    if "\\begin" in text:
+        text = _ROWS.sub(_rows, text)
     text = _numbers_in_other_scripts(_vulgar(_SCRIPTS.sub(_script, text)))
     text = text.translate(_TABLE)
     text = re.sub(r"(?<=\d)\s*,\s*\\!\s*(?=\d)|(?<=\d)\{\s*,\s*\}(?=\d)", ",", text)
@@ -106,10 +135,12 @@ def clean(text: str) -> str:
     text = re.sub(r"\\\(|\\\)|\\\[|\\\]|(?<!\\)\$", " ", text)
     text = _CURRENCY.sub(lambda match: f"\\currency{{{_CURRENCIES.get(match.group().strip(), 'money')}}}", text)
     text = re.sub(r"\\([%#&])", r"\1", text).strip(" *`\n").replace("**", "^")
+    said = _QUANTIFIER.search(text)
+    text = text if said is None else text[: said.start()]
     for pattern, plain in _PLAIN_FORMS:
         text = pattern.sub(plain, text)
     text = re.sub(r"\b([aApP])\.\s?[mM]\b\.?", r"\1m", text)
-    return _edges(text.replace(_ROW, "\\\\"))
+    return _edges(text.replace(_ROW, "\\\\")), "" if said is None else said.group()
 
 
 def _edges(text: str) -> str:
@@ -118,7 +149,20 @@ def _edges(text: str) -> str:
     while text != previous:
         previous = text
         text = text.strip().strip("`*").rstrip(".,;:?").strip()
+        if text.endswith("\\") and not text.endswith("\\\\"):
+            text = text[:-1]
     return text
+
+
+def _rows(match: re.Match[str]) -> str:
+    """Lines of an environment that only lays out, as a list; a line that begins with = goes on with the last."""
+    body = match.group(2)
+    if "\\begin" in body or (match.group(1) == "cases" and "&" in body):
+        return match.group()
+    rows = [row.strip() for row in body.replace("&", " ").split(_ROW)]
+    return "".join(
+        ("" if not place else " " if row.startswith("=") else ", ") + row for place, row in enumerate(rows) if row
+    )
 
 
 def _script(match: re.Match[str]) -> str:

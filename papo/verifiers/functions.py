@@ -1,5 +1,6 @@
 """What each head of an expression means as a number: powers, logarithms, factorials, roundings, sums, integrals."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -86,9 +87,49 @@ def _factorial(use: Use, parts: list[Any]) -> Any:
 
 
 def _binomial(use: Use, parts: list[Any]) -> Any:
-    if any(use.is_complex(part) or abs(part) > 1500 for part in parts):
+    if any(map(use.is_complex, parts)):
+        raise Undefined("binom")
+    if all(map(use.context.isint, parts)):
+        return _whole_binomial(use, *map(int, parts))
+    if any(abs(part) > 1500 for part in parts):
         raise TooLarge("a binomial")
     return use.context.binomial(*parts)
+
+
+def _whole_binomial(use: Use, top: int, bottom: int) -> Any:
+    if bottom < 0 or 0 <= top < bottom:
+        return use.context.mpf(0)
+    # For a negative top: C(−n, k) = (−1)^k C(n + k − 1, k).
+    sign, top = (1, top) if top >= 0 else ((-1) ** (bottom % 2), bottom - top - 1)
+    fewer = min(bottom, top - bottom)
+    if fewer * top.bit_length() > LARGEST_EXPONENT:
+        raise TooLarge("a binomial")
+    return use.context.mpf(sign * math.comb(top, fewer))
+
+
+def arguments(node: Op) -> tuple[Node, ...]:
+    """The arguments of a function, those of max, min, gcd, lcm in brackets or not."""
+    inner = node.args[0] if len(node.args) == 1 else None
+    many = node.head in OF_MANY and isinstance(inner, Op) and inner.head == "tuple"
+    return inner.args if many and isinstance(inner, Op) else node.args
+
+
+def _extreme(rule: Callable[..., Any]) -> Callable[[Use, list[Any]], Any]:
+    def found(use: Use, parts: list[Any]) -> Any:
+        if any(map(use.is_complex, parts)):
+            raise Undefined("max")
+        return rule(parts)
+
+    return found
+
+
+def _divisor(rule: Callable[..., int]) -> Callable[[Use, list[Any]], Any]:
+    def found(use: Use, parts: list[Any]) -> Any:
+        if any(use.is_complex(part) or not use.context.isint(part) for part in parts):
+            raise Undefined("gcd")
+        return use.context.mpf(rule(*map(int, parts)))
+
+    return found
 
 
 def _terms(use: Use, node: Op) -> tuple[int, int]:
@@ -142,9 +183,13 @@ def _multiplied(use: Use, parts: list[Any]) -> Any:
 
 def _rounded(name: str) -> Callable[[Use, list[Any]], Any]:
     def rule(use: Use, parts: list[Any]) -> Any:
-        if use.is_complex(parts[0]):
+        (value,), context = parts, use.context
+        if use.is_complex(value):
             raise Undefined(name)
-        return getattr(use.context, name)(parts[0])
+        # What is a whole number but for the last bits is that number: log 8 / log 2. If it is not, more bits tell.
+        nearest = context.nint(value)
+        noise = context.ldexp(1, max(0, context.mag(value) if value else 0) + 20 - context.prec)
+        return nearest if abs(value - nearest) <= noise else getattr(context, name)(value)
 
     return rule
 
@@ -153,6 +198,10 @@ FUNCTIONS = {
     name: name for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sign")
 } | {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot", "arcsinh": "asinh", "arccosh": "acosh",
      "arctanh": "atanh", "exp": "exp"}  # fmt: skip
+OF_MANY = ("call:max", "call:min", "call:gcd", "call:lcm")
+PERIODIC = ("sin", "cos", "tan", "cot", "sec", "csc")
+SATURATED = ("tanh", "coth", "sinh", "cosh")
+"""Functions that come as near to simpler ones as e^−2x."""
 RULES: dict[str, Callable[[Use, list[Any]], Any]] = {
     "add": lambda use, parts: sum(parts, use.context.mpf(0)),
     "mul": _multiplied,
@@ -164,5 +213,9 @@ RULES: dict[str, Callable[[Use, list[Any]], Any]] = {
     "call:abs": lambda use, parts: abs(parts[0]),
     "floor": _rounded("floor"),
     "ceil": _rounded("ceil"),
+    "call:max": _extreme(max),
+    "call:min": _extreme(min),
+    "call:gcd": _divisor(math.gcd),
+    "call:lcm": _divisor(math.lcm),
 }
 BINDERS: dict[str, Callable[[Use, Op], Any]] = {"sum": _sum, "prod": _product, "int": _integral}

@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from papo.verifiers.cleaning import clean
+from papo.verifiers.cleaning import clean, quantified
 from papo.verifiers.equality import Comparison
 from papo.verifiers.parsing import LONGEST
-from papo.verifiers.reading import MOST_WORDS, read
+from papo.verifiers.reading import MOST_WORDS, read, read_renamed
 from papo.verifiers.rules import Engine, Rules
 from papo.verifiers.syntax import Node, Op, Unreadable, shown
 
@@ -64,6 +64,11 @@ def decide(reference: str, answer: str, *, rules: Rules, engine: Engine) -> Deci
         words = _words_of(reference)
         same = gold == found or (words is not None and words == _words_of(answer))
         return _decided(same, shown(found))
+    ours, theirs = quantified(reference), quantified(answer)
+    if ours is not None and theirs is not None:
+        if set(filter(None, (ours[1], theirs[1]))) == {"integers", "naturals"} and not _is_named(gold):
+            return _decided(False, shown(found))
+        found = read_renamed(answer, theirs[0], ours[0])
     return _decided(Comparison(engine, rules).same(gold, found), shown(found))
 
 
@@ -78,6 +83,10 @@ def _decided(same: bool, canonical: str | None) -> Decision:
 
 def _is_text(node: Node) -> bool:
     return isinstance(node, Op) and node.kind == "text"
+
+
+def _is_named(node: Node) -> bool:
+    return isinstance(node, Op) and node.kind == "assign"
 
 
 def _is_prose(words: str) -> bool:

@@ -4,7 +4,8 @@ from papo.verifiers.cleaning import clean
 from papo.verifiers.phrases import NEUTRAL_WORDS, measured
 from papo.verifiers.primaries import Primaries
 from papo.verifiers.syntax import Node, Num, Op, Unreadable
-from papo.verifiers.tokens import tokenize
+from papo.verifiers.texts import all_but, is_all_but
+from papo.verifiers.tokens import SIGN_WORDS, tokenize
 
 LONGEST = 4000
 """Characters; a longer answer is read by no rule."""
@@ -88,6 +89,11 @@ class Parser(Primaries):
             found.append(self.take().text)
         if self.ended or self.sign(",", ";", ")", "}", "]") or self.command("or", "and"):
             return Op(f"text:{' '.join(found)}", ())
+        spelled = " ".join(found).lower()
+        if spelled in SIGN_WORDS:
+            return Op("neg", (self._side(),))
+        if is_all_but(spelled):
+            return all_but(self.junction())
         if self.skip("=", ":") or all(word.lower() in NEUTRAL_WORDS for word in found):
             return None
         if len(found) == 1 and len(found[0]) == 1:
@@ -206,6 +212,9 @@ class Parser(Primaries):
                 found = Op("percent", (found,))
             elif self.skip("degree"):
                 found = self._degrees(found)
+            elif isinstance(found, Num) and self.command("currency"):
+                self.take()
+                found = Op(f"unit:{self.take().text}", (found,))
             elif self.sign("_") and isinstance(found, Num):
                 self.take()
                 found = Op("based", (found, self.argument()))

@@ -1,7 +1,7 @@
 """Words around a value: those that say nothing, those that make it another value, and units."""
 
 from papo.verifiers.syntax import Node, Op, Unreadable, number, words
-from papo.verifiers.units import AMOUNTS
+from papo.verifiers.units import amount
 
 _LONGEST_UNIT = 5
 NEUTRAL_WORDS = words(
@@ -12,9 +12,12 @@ NEUTRAL_WORDS = words(
 _FORBIDDEN = words(
     "not more less than least most if when where for mod unless except either neither nor minus plus times divided"
     " half other others between from until with without only modulo remainder r negative positive some many few or and"
-    " is are was wrong incorrect maybe possibly perhaps no never but hopefully guess unknown"
+    " is are was wrong incorrect maybe possibly perhaps no never but hopefully guess unknown below above under over"
+    " short shy before after past off"
 )
 """Words that are no unit: behind a number they change what it says."""
+_COMPARING = words("as many much large big long great high tall fast far old heavy likely wide deep more often")
+"""Words behind `times`: 7 times as many."""
 _NUMBERS = words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
     " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
@@ -32,9 +35,11 @@ def measured(value: Node, behind: list[str]) -> Node:
     low = [word.lower() for word in behind]
     if low in (["percent"], ["per", "cent"], ["percentage"], ["pct"]):
         return Op("percent", (value,))
-    while low and low[0] in AMOUNTS:
-        value = Op("mul", (value, number(AMOUNTS[low[0]])))
+    while behind and (factor := amount(behind[0])) is not None:
+        value = Op("mul", (value, number(factor)))
         behind, low = behind[1:], low[1:]
+    if low and low[0] == "times" and set(low[1:]) <= _COMPARING:
+        return value
     if low and low[0] == "of":
         behind, low = behind[1:], low[1:]
     changed = bool(low) and (low[0] in _CHANGING or low[-1] in _NUMBERS)

@@ -1,7 +1,7 @@
 """The smallest whole parts of an expression: numbers, symbols, brackets, fractions, roots, commands."""
 
 from papo.verifiers.constructs import Constructs
-from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, words
+from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, number, words
 from papo.verifiers.tokens import FUNCTIONS
 
 _SYMBOLS = words(
@@ -95,7 +95,8 @@ class Primaries(Constructs):
         if name in FUNCTIONS:
             return self.function(name)
         if name in _SYMBOLS:
-            return self._subscripted(name)
+            gamma = name == "Gamma" and self.sign("(")
+            return _factorial_before(self.primary()) if gamma else self._subscripted(name)
         if name in _ACCENTS:
             letters = self._corners() if name in ("angle", "triangle") else _letters_of(self.argument())
             return self._subscripted(f"{name} {letters}")
@@ -165,6 +166,11 @@ class Primaries(Constructs):
                 raise Unreadable("a number that cannot be read")
             return Num(digit.value)
         return self.primary()
+
+
+def _factorial_before(inner: Node) -> Op:
+    """Γ(n) is (n − 1)!."""
+    return Op("fact", (Op("add", (inner, Op("neg", (number(1),)))),))
 
 
 def _pair(opening: str, inner: Node, closing: str) -> Node:

@@ -13,35 +13,14 @@ from functools import lru_cache
 from papo.verifiers.exact import fold
 from papo.verifiers.joining import several
 from papo.verifiers.parsing import parse
-from papo.verifiers.regions import (
-    INFINITY,
-    MINUS_INFINITY,
-    REALS,
-    as_region,
-    from_relation,
-    intersection,
-    interval,
-    region,
-)
+from papo.verifiers.quantities import renamed
+from papo.verifiers.regions import INFINITY, MINUS_INFINITY, as_region, from_relation, intersection, interval, region
 from papo.verifiers.regions import without as region_without
 from papo.verifiers.syntax import Node, Num, Op, Sym, Unreadable, is_container, shown, symbols_of, walk
+from papo.verifiers.texts import PLACES, value_of_text
+from papo.verifiers.undefined import refuse_undefined
 from papo.verifiers.units import is_known
 
-_EMPTY = Op("set", ())
-_PLACES: dict[Node, Node] = {Sym("reals"): REALS, Sym("emptyset"): _EMPTY}
-_PHRASES = {
-    "all real numbers": REALS, "all reals": REALS, "real numbers": REALS, "the real numbers": REALS, "全体实数": REALS,
-    "all real values": REALS, "实数": REALS, "empty set": _EMPTY, "the empty set": _EMPTY, "空集": _EMPTY,
-}  # fmt: skip
-_NUMBER_WORDS = {
-    word: value
-    for spelled in (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen twenty",
-        "零 一 二 三 四 五 六 七 八 九 十",
-    )
-    for value, word in enumerate(spelled.split())
-}
 _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 MOST_WORDS = 3
 """Words of a text that can be a reference answer: a name, a direction, a choice. More is prose."""
@@ -58,10 +37,17 @@ def read(text: str) -> Node:
         raise Unreadable("nested too deep") from None
 
 
+def read_renamed(text: str, name: str, other: str) -> Node:
+    """The answer that a text is, with another name for a letter, unless that name is taken. Raises Unreadable."""
+    tree = parse(text)
+    taken = name == other or other in symbols_of(tree)
+    return read(text) if taken else classify(renamed(tree, {name: other}))
+
+
 def classify(tree: Node) -> Node:
     """A tree as one of the kinds of answers."""
     if not isinstance(tree, Op):
-        return _PLACES.get(tree, tree)
+        return PLACES.get(tree, tree)
     if tree.head == "paren" and is_container(tree.args[0]):
         return classify(tree.args[0])
     if (rule := _KINDS.get(tree.kind)) is not None:
@@ -71,6 +57,7 @@ def classify(tree: Node) -> Node:
     if tree.kind in ("mul", "neg") and (scaled := _scaled(tree)) is not None:
         return scaled
     _refuse_containers(tree)
+    refuse_undefined(tree)
     return fold(tree)
 
 
@@ -216,15 +203,6 @@ def _unit(tree: Op) -> Node:
     return Op(tree.head, (inner,))
 
 
-def _text(tree: Op) -> Node:
-    words = tree.parameter.strip()
-    low = words.lower()
-    if low in _NUMBER_WORDS:
-        return Num(Fraction(_NUMBER_WORDS[low]))
-    found = _PHRASES.get(low)
-    return found if found is not None else Op(f"text:{words}", ())
-
-
 def _percent(tree: Op) -> Node:
     inner = classify(tree.args[0])
     if isinstance(inner, Op) and inner.head == "several":
@@ -241,6 +219,6 @@ def _kept(tree: Op) -> Node:
 _KINDS: dict[str, Callable[[Op], Node]] = {
     "tuple": _tuple, "vector": _kept, "set": _set,
     "interval": _interval, "cup": _union, "cap": _intersection, "minus": _difference, "rel": _relation,
-    "list": _joined, "or": _joined, "and": _joined, "unit": _unit, "text": _text, "percent": _percent,
+    "list": _joined, "or": _joined, "and": _joined, "unit": _unit, "text": value_of_text, "percent": _percent,
     "matrix": _kept, "ratio": _kept, "clock": _kept, "based": _kept, "pmod": _kept,
 }  # fmt: skip

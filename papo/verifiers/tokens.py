@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from papo.verifiers.spelled import spelled_number
 from papo.verifiers.syntax import Unreadable, words
 from papo.verifiers.units import is_unit
 
@@ -32,6 +33,8 @@ _NAMES = words(
     "pi alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi chi psi"
     " omega infty infinity emptyset"
 )
+SIGN_WORDS = ("minus", "negative")
+_LONGEST_CYCLE, _LONG_CYCLE = 40, 6
 JOINING = {"or": "or", "and": "and", "或": "or", "或者": "or", "和": "and", "与": "and", "且": "and", "以及": "and"}
 _NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?|\.\d+")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -44,6 +47,7 @@ _CURRENCY = re.compile(r"\\currency\{(\w+)\}")
 _COMMAND = re.compile(r"\\([a-zA-Z]+|[{}|\\])")
 _LETTERS = re.compile(r"[A-Za-z]+(?:'[a-z]+)?")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
+_GOES_ON = re.compile(r"\s*(?:\\ldots|\.{3})")
 _SIGNS = re.compile(r"<=|>=|!=|=>|==|\.\.\.|\.{3,}|[-+*/^_!()\[\]{},;:=<>|&%'~]")
 _SIGN_NAMES = {"<=": "le", ">=": "ge", "!=": "ne", "==": "=", "...": "ldots"}
 
@@ -76,7 +80,9 @@ def _next(text: str, at: int, *, spaced: bool, depth: int, after: Token | None) 
     if text[at].isdigit() or (text[at] == "." and text[at + 1 : at + 2].isdigit()) or text.startswith(".\\", at):
         return _number(text, at, spaced=spaced, depth=depth)
     if match := _TEXT.match(text, at):
-        return _text(text, match.end())
+        return _text(text, match.end(), after)
+    if text[at : at + 3].isalpha() and (spelled := _spelled(text, at, after)) is not None:
+        return spelled
     for pattern, rule in _RULES:
         if match := pattern.match(text, at):
             return rule(match, spaced, after), match.end()
@@ -113,9 +119,22 @@ def _number(text: str, at: int, *, spaced: bool, depth: int) -> tuple[list[Token
         run = run.partition(",")[0]
     plain = _short(run.replace(",", "").replace(" ", ""))
     end = at + len(run)
+    if (dots := _GOES_ON.match(text, end)) and (repeating := _repeating(plain)) is not None:
+        return [Token("number", plain, repeating, spaced)], dots.end()
     if text.startswith(".", end) and "." not in run and not text.startswith("..", end):
         end += 1
     return [Token("number", plain, Fraction(plain), spaced)], end
+
+
+def _repeating(decimal: str) -> Fraction | None:
+    """0.333… as 1/3: a cycle that is shown three times, or twice if it is of six digits or more."""
+    whole, _, digits = decimal.partition(".")
+    for size in range(1, min(len(digits) // 2, _LONGEST_CYCLE) + 1):
+        cycle, times = digits[-size:], 3 if size < _LONG_CYCLE else 2
+        if digits.endswith(cycle * times):
+            fixed = digits[:-size]
+            return (int(whole + fixed or "0") + Fraction(int(cycle), 10**size - 1)) / 10 ** len(fixed)
+    return None
 
 
 def _short(digits: str) -> str:
@@ -124,7 +143,19 @@ def _short(digits: str) -> str:
     return digits
 
 
-def _text(text: str, start: int) -> tuple[list[Token], int]:
+def _spelled(text: str, at: int, after: Token | None) -> tuple[list[Token], int] | None:
+    """A number in words, where a number may stand."""
+    if after is not None and not (
+        (after.kind == "sign" and after.text not in (")", "]", "}", "!", "%", "|", "'"))
+        or (after.kind == "command" and after.text in ("or", "and", "{"))
+        or (after.kind == "words" and after.text.lower() in SIGN_WORDS)
+    ):
+        return None
+    found = spelled_number(text, at)
+    return None if found is None else ([Token("number", text[at : found[1]], found[0])], found[1])
+
+
+def _text(text: str, start: int, after: Token | None) -> tuple[list[Token], int]:
     r"""The content of \text{…}: words, or mathematics where it is a number or a single letter."""
     level, end = 1, start
     while end < len(text) and level:
@@ -134,7 +165,8 @@ def _text(text: str, start: int) -> tuple[list[Token], int]:
         raise Unreadable("braces that do not match")
     inner = text[start : end - 1].strip()
     if re.fullmatch(r"[A-Za-z\u3400-\u9fff'\s.,:/-]*", inner) and not re.fullmatch(r"\(?[A-Za-z]\)?", inner):
-        return _words(inner), end
+        first, rest = _spelled(inner, 0, after) or ([], 0)
+        return first + _words(inner[rest:]), end
     if re.fullmatch(r"[A-Za-z]", inner):
         return [Token("words", inner)], end
     if unit := _POWERED.fullmatch(inner):
@@ -149,7 +181,9 @@ def _words(text: str) -> list[Token]:
         word = (part or "").strip(".:'")
         if not word:
             continue
-        if word == ",":
+        if found and (spelled := _spelled(word, 0, found[-1])) is not None and spelled[1] == len(word):
+            found += spelled[0]
+        elif word == ",":
             found.append(Token("sign", ","))
         elif word.lower() in JOINING:
             found.append(Token("command", JOINING[word.lower()]))
@@ -178,7 +212,7 @@ def _letters(run: str, *, spaced: bool, after: Token | None) -> list[Token]:
     return [Token("symbol", letter, spaced=spaced and index == 0) for index, letter in enumerate(run)]
 
 
-_SHORT_WORDS = words("the is are per yes no odd all not for any one two six ten red sq mod if of to on at in")
+_SHORT_WORDS = words("dne the is are per yes no odd all not for any one two six ten red sq mod if of to on at in")
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], bool, Token | None], list[Token]]], ...] = (
     (_CURRENCY, lambda match, _, __: [Token("command", "currency"), Token("words", match.group(1))]),
     (_COMMAND, lambda match, spaced, _: [_command(match.group(1), spaced=spaced)]),

@@ -50,9 +50,17 @@ _PREFIXES = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _POWERS = {"squared": 2, "cubed": 3}
 AMOUNTS = {
     "dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "gross": 144, "lakh": 10**5, "crore": 10**7, "k": 1000, "mn": 10**6, "bn": 10**9, "tn": 10**12, "M": 10**6,
     "千": 1000, "万": 10**4, "亿": 10**8,
 }  # fmt: skip
 """Words that multiply the number before them."""
+
+
+def amount(word: str) -> int | None:
+    """What a word multiplies the number before it by; None for any other word. M is a million, m a metre."""
+    return AMOUNTS.get(word) or (AMOUNTS.get(_singular(word.lower())) if word != "m" else None)
+
+
 NEUTRAL = words("unit square_unit cubic_unit sq_unit cu_unit 个 种 次 人")
 """Words that say that a number is a number; they differ from no unit."""
 _KNOWN: dict[str, tuple[str, Fraction]] = {

@@ -12,6 +12,7 @@ LOSS = ("tests/golden/test_loss_families.py", "tests/golden/test_losses.py", "te
 LOSS_LAWS = (*LOSS, "tests/properties/test_losses.py")
 _RATES, _WORDS = "tests/unit/papo/test_passrates.py", "tests/unit/papo/test_correctness.py"
 REWARDS = "tests/unit/papo/rewards"
+_DECIDED = "tests/unit/papo/verifiers/test_decided.py"
 HAND = ("tests/golden/test_by_hand.py", *LOSS)
 
 
@@ -322,6 +323,64 @@ MUTANTS: list[Mutant] = [
         ("or _SYMBOL.fullmatch(node.id)", "or node.id"),
         ("type(node.value) in (int, float)", "isinstance(node.value, int | float | str)"),
         ("node.keywords or not isinstance(node.func, ast.Name)", "node.keywords"),
+    ),
+    *_of(
+        "rewards",
+        "boxes",
+        (f"{REWARDS}/test_boxes.py",),
+        ("if box[2].strip() and not _is_denied(text, box)", "if box[2].strip()"),
+        ("if not are_one_answer(between):", "if between.strip():"),
+        ("if _TAKEN_BACK.search(plain):", "if not plain:"),
+        ("if any(map(_GOES_ON.match, sentences if words <= _FEW else [last])):", "if not words:"),
+        ("return words <= _FEW and not concludes and", "return"),
+        ("words < (_CONCLUSION if concludes else _NEW_STATEMENT)", "words < _NEW_STATEMENT"),
+        ('unicodedata.category(c)[0] != "C"', "True"),
+        ('words = ["," if word == "or" else word for word in words]', "pass"),
+    ),
+    *_of(
+        "verifiers",
+        "critical",
+        (_DECIDED,),
+        ("yield from ((low, True), (high, True))", "yield from ((low, False), (high, False))"),
+        ("yield _minus(*part.args), False", "yield from ()"),
+        ("for first, second in combinations(arguments(part), 2)", "for first, second in ()"),
+        ("if isinstance(part, Num) and part.value:", "if isinstance(part, Num) and part.value > 9**99:"),
+        ("others |= dict.fromkeys(turn for turn in turns if isinstance(turn, Op))", "pass"),
+    ),
+    *_of(
+        "verifiers",
+        "points",
+        (_DECIDED,),
+        ('if needed and "large" in causes:', "if False:"),
+        ("return _has_pieces(*nodes) or", "return False and"),
+        ("if use.bits_needed <= bits:", "if True:"),
+    ),
+    *_of(
+        "verifiers",
+        "numeric",
+        (_DECIDED,),
+        ("        if use.bits_needed <= bits:", "        if use.bits_needed <= bits or True:"),
+        ("self.smallest = max(self.smallest, node.value.denominator.bit_length())", "pass"),
+        ("self.note_size(-size)", "pass"),
+        ("return self.context.mpf(0) if tiny else found", "return found"),
+    ),
+    *_of("verifiers", "functions", (_DECIDED,), ("return nearest if abs(value - nearest) <= noise else", "return")),
+    *_of(
+        "verifiers",
+        "undefined",
+        (_DECIDED,),
+        ('raise Unreadable("infinity inside an expression")', "continue"),
+        ('if part.head in ("div", "log"):', 'if part.head == "div":'),
+        ("exponent.value <= 0", "exponent.value < 0"),
+    ),
+    *_of(
+        "verifiers",
+        "spelled",
+        ("tests/unit/papo/verifiers/test_spelled.py",),
+        ("0 < _UNITS[word] < 10", "_UNITS[word] < 10"),
+        ("_SCALES[word] < smallest", "_SCALES[word]"),
+        ("return None if _GOES_ON.match(text, end) else (value, end)", "return value, end"),
+        ('word == "and" and last in ("hundred", "scale")', 'word == "and" and last'),
     ),
     *_of(
         "rewards",

@@ -182,3 +182,55 @@ def test_what_can_be_read_is_itself(text: str) -> None:
     if check_reference(text) is None:
         assert same(text, text)
         assert not same(text, "") or not text.strip()
+
+
+def judged(reference: str, answer: str) -> bool:
+    """By a worker, which works out more in less time than this instrumented process."""
+    found = MathAnswer().compare(reference, answer)
+    assert found.correct is not None, found.reason
+    return found.correct
+
+
+PLACES = st.one_of(st.integers(11, 5000), st.integers(10**5, 10**15))
+PLAIN = st.sampled_from(["x", "3x+1", "x^2-4x", "\\frac{x}{7}", "2-x"])
+
+
+@settings(max_examples=12, deadline=None)
+@given(PLAIN, PLACES, st.integers(2, 9))
+def test_c_25_real_pieces_that_begin_far_away_are_never_accepted(plain: str, place: int, factor: int) -> None:
+    for perturbed in (
+        f"{plain}+\\max(0,x-{place})", f"{plain}+|x-{place}|+x-{place}", f"{plain}-\\min(0,x+{place})",
+        f"{plain}+\\lfloor\\frac{{|x|}}{{{place}}}\\rfloor",
+        f"{plain}+\\lfloor\\frac{{{factor}}}{{{factor}+(x-{place})^2}}\\rfloor",
+    ):  # fmt: skip
+        assert not judged(plain, perturbed)
+        assert not judged(perturbed, plain)
+    assert not judged(f"|x-{place}|", f"{place}-x")
+    assert judged(f"|x-{place}|", f"\\max(x-{place},{place}-x)")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.sampled_from(["n", "2^n", "n^2+n", "\\frac{n(n+1)}{2}", "n!"]), st.integers(6, 60), st.integers(11, 10**12))
+def test_c_25_whole_number_symbols_are_not_judged_by_small_numbers(plain: str, choose: int, place: int) -> None:
+    for perturbed in (
+        f"{plain}+\\binom{{n}}{{{choose}}}",
+        f"{plain}+\\lfloor\\frac{{n}}{{{min(place, 10**3)}}}\\rfloor",
+    ):
+        assert not judged(plain, perturbed)
+        assert not judged(perturbed, plain)
+    assert not judged(f"\\lfloor\\frac{{n}}{{{place}}}\\rfloor", "0")
+    assert not judged(f"\\lfloor\\frac{{n}}{{{place}}}\\rfloor", f"\\lfloor\\frac{{n}}{{{place + 1}}}\\rfloor")
+    assert judged(f"\\lfloor\\frac{{n}}{{{place}}}\\rfloor+1", f"\\lceil\\frac{{n+1}}{{{place}}}\\rceil")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.sampled_from(["x", "\\pi", "\\sqrt{2}", "1", "x^2+1"]), st.integers(20, 1500))
+def test_c_25_a_tiny_difference_is_one(plain: str, exponent: int) -> None:
+    for tiny in (
+        f"10^{{-{exponent}}}",
+        f"e^{{-{exponent}}}",
+        f"(1-\\cos(10^{{-{exponent}}}))",
+        f"(1-\\tanh({exponent}))",
+    ):
+        assert not judged(plain, f"{plain}+{tiny}")
+        assert judged(f"{plain}+{tiny}", f"{tiny}+{plain}")

@@ -46,7 +46,7 @@ def test_one_verdict_a_row_in_their_order(tmp_path: Path) -> None:
     assert [row["reward"] for row in found] == [1.0, 0.0, 1.0, 0.0, None, 0.0, 1.0]
     assert [row["status"] for row in found] == ["ok", "ok", "ok", "ok", "unscorable", "no_answer", "ok"]
     assert (found[0]["extracted"], found[0]["canonical"]) == ("0.5", "1/2")
-    assert [row["verifier_version"].partition(" ")[0] for row in found[2:4]] == ["math_answer/1", "answer_match/1"]
+    assert [row["verifier_version"].partition(" ")[0] for row in found[2:4]] == ["math_answer/2", "answer_match/2"]
     assert (figures.rows, figures.correct, figures.undecided) == (7, 3, 1)
 
 

@@ -156,7 +156,7 @@ def test_numeric_comparison_takes_numbers_within_the_tolerance():
 
 def test_the_version_holds_every_setting():
     assert AnswerMatch().version != AnswerMatch(truncated="score").version
-    assert AnswerMatch().version == 'answer_match/1 {"compare": "exact", "extract": ["boxed", "answer_tag"],' + (
+    assert AnswerMatch().version == 'answer_match/2 {"compare": "exact", "extract": ["boxed", "answer_tag"],' + (
         ' "kind": "answer_match", "tolerance": 0.0, "truncated": "zero"}'
     )
 

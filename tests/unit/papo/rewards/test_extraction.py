@@ -13,8 +13,8 @@ BOXED = [
     (r"\boxed{7}. Wait, actually the answer is 9.", "9"), (r"\boxed{7}. Wait, let me check. Yes.", "7"),
     (r"\boxed{7}. No, that is wrong. The answer should be $9$.", "9"), (r"\boxed{7}. Actually it is easy.", "7"),
     (r"$\boxed{7}$ or $\boxed{8}$", "7 or 8"), (r"\boxed{x=1}, $\boxed{y=2}$", "x=1 , y=2"),
-    (r"\boxed{6} \boxed{7} and \boxed{8}", "7 and 8"), (r"\boxed{1}或\boxed{2}", "1 或 2"),
-    (r"\boxed{7} for \boxed{8}", "8"),
+    (r"\boxed{6} \boxed{7} and \boxed{8}", "6 , 7 and 8"), (r"\boxed{1}或\boxed{2}", "1 or 2"),
+    (r"\boxed{7} for \boxed{8}", "7 or 8"),
     (r"\boxed{\boxed{1}, \boxed{2}}", r"\boxed{1}, \boxed{2}"),
     (r"\boxed{7}, wrong! \boxed{9}", "9"), (r"\boxed{42}" + " closing talk" * 200, "42"),
 ]  # fmt: skip

@@ -74,7 +74,7 @@ def test_the_version_holds_every_setting_and_every_engine() -> None:
         for rule in (MATH, MathAnswer(percent="unit"), MathAnswer(extract=("boxed",)), MathAnswer(tolerance=0.1))
     }
     assert len(versions) == 4
-    assert all(name in MATH.version for name in ("math_answer/1", "math-verify=", "mpmath=", "sympy="))
+    assert all(name in MATH.version for name in ("math_answer/2", "math-verify=", "mpmath=", "sympy="))
 
 
 @pytest.mark.parametrize(
