@@ -360,7 +360,7 @@ MUTANTS: list[Mutant] = [
         "numeric",
         (_DECIDED,),
         ("        if use.bits_needed <= bits:", "        if use.bits_needed <= bits or True:"),
-        ("self.smallest = max(self.smallest, node.value.denominator.bit_length())", "pass"),
+        ("self.smallest = max(self.smallest, bottom.bit_length())", "pass"),
         ("self.note_size(-size)", "pass"),
         ("return self.context.mpf(0) if tiny else found", "return found"),
     ),
