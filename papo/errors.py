@@ -11,6 +11,7 @@
     ├── DiskFull             exit 3   no space; everything published so far is safe
     ├── EngineError          exit 1   the learner or generator failed
     │   ├── EngineDied                its process is gone (killed, out of memory, never started)
+    │   │   └── EngineStalled  exit 3   it did nothing for longer than a stage may, and was ended
     │   ├── GeneratorDied             no server of a generator of its own is left; the learner is not affected
     │   └── NonFinite                 the update has no finite loss or gradient
     ├── RewardFailed         exit 1   the outcome reward failed on too many rollouts to go on
@@ -66,6 +67,10 @@ class EngineError(PapoError):
 
 class EngineDied(EngineError):
     pass
+
+
+class EngineStalled(EngineDied):
+    exit_code = 3
 
 
 class OutOfMemory(EngineDied):

@@ -124,6 +124,9 @@ class EngineConfig(Section):
     more time."""
     offload_optimizer: Annotated[bool, OPERATIONAL] = False
     """Keep masters and moments in the machine's memory and step there; needs zero_stage 1 or more."""
+    stall_seconds: Annotated[float, OPERATIONAL] = Field(default=600.0, gt=0.0)
+    """How long the engine may show no progress and take no processor time before it is started again; a stage that has
+    taken longer in this run may take as long as that."""
 
     @property
     def sums(self) -> dict[str, int]:

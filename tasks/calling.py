@@ -9,12 +9,15 @@ from tasks.stage import Stage
 
 def perform(run: Run, stage: Stage[Any, Any], iteration: int, references: dict[str, Any]) -> Any:
     """Run one stage in this thread and add its time to the iteration's."""
+    run.stage, run.stalls = stage.name, 0
+    run.lease.beat()
     run.reporter.stage(iteration, stage.name)
     started = run.clock.elapsed()
     try:
         return stage(run, **references)
     finally:
         spent = run.clock.elapsed() - started
+        run.lease.beat()
         run.seconds[stage.name] = run.seconds.get(stage.name, 0.0) + spent
 
 

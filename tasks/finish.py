@@ -89,6 +89,7 @@ def finish(
     run.reporter.iteration(iteration, {**summary, **seconds})
     run.iteration_seconds = sum(spent for name, spent in run.seconds.items() if name != "checkpoint")
     run.last_seconds = dict(run.seconds)
+    run.pace.note(run.seconds)
     run.seconds.clear()
     return commit
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from papo.engines.protocol import Engine
 from papo.engines.requests import Open
-from papo.errors import Damaged, DiskFull, EngineDied, EngineError, Fenced, InexactReplay, OutOfMemory
+from papo.errors import Damaged, DiskFull, EngineDied, EngineError, EngineStalled, Fenced, InexactReplay, OutOfMemory
 from schemas.canonical import canonical_json
 from schemas.filechecks import resolve
 from schemas.records import Fingerprint, IterationState, LearnerState, Updated
@@ -22,6 +22,8 @@ from tasks.run import MODEL, Run
 
 T = TypeVar("T")
 ATTEMPTS = 2
+RESTARTS = 1
+"""Of an engine that stalls, in one stage."""
 EXPORT_RECORD = "papo.json"
 """In an exported folder: of which policy it is."""
 _RESTORE = "Restore it from a copy of the run directory, or start a new run."
@@ -41,6 +43,7 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
     """`work` on an engine that holds `state`. An engine that dies is started again and brought back, once."""
     attempt = 1
     while True:
+        run.engine.silence_seconds = _silence_limit(run)
         try:
             hold(run, state)
             return work(run.engine)
@@ -48,6 +51,13 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
             # Not counted: it comes to an end, as each time micro-batches are half as large.
             run.journal.event("out_of_memory", reason=str(error))
             run.reporter.message(f"Memory ran out ({error}); starting the engine again.")
+            restart(run)
+        except EngineStalled as error:
+            run.stalls += 1
+            run.journal.event("stalled", stage=run.stage, times=run.stalls, reason=str(error))
+            if run.stalls > RESTARTS:
+                raise
+            run.reporter.message(f"ALARM: in {run.stage}, {error}\nStarting it again, with twice the time.")
             restart(run)
         except EngineDied as error:
             run.journal.event("engine_died", attempt=attempt, reason=str(error))
@@ -64,6 +74,12 @@ def using(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:
                 f"No space is left where the run is, and the engine could not write ({error}). Everything published so "
                 "far is safe: free some space, then resume the run."
             ) from error
+
+
+def _silence_limit(run: Run) -> float:
+    """How long the engine may do nothing in the stage at hand: twice as long once it has been started again for it."""
+    floor = run.configs(run.head.iteration + 1 if run.commits else 0).engine.stall_seconds
+    return run.pace.silence_limit(run.stage, floor=floor) * 2**run.stalls
 
 
 def using_reference(run: Run, state: IterationState, work: Callable[[Engine], T]) -> T:

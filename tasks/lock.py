@@ -18,6 +18,8 @@ from pydantic import TypeAdapter
 from papo.errors import RunLocked
 from schemas.records import Commit
 
+BEAT_SECONDS = 1.0
+"""Least time between two signs."""
 _HOLDER = TypeAdapter(dict[str, str | int])
 
 
@@ -29,6 +31,10 @@ class Lease(Protocol):
 
     def raise_above(self, commits: Sequence[Commit]) -> None:
         """Never go below a token that was committed, even if the lock's own memory was lost."""
+        ...
+
+    def beat(self) -> None:
+        """Leave a sign that the work moves on."""
         ...
 
     def release(self) -> None: ...
@@ -49,11 +55,18 @@ class FileLease:
         token = read_holder(path).get("token")
         # (A lock that says nothing of use: the commits will raise the token, see `raise_above`.)
         self.token = token + 1 if isinstance(token, int) else 1
+        self._beaten = 0.0
         self._write()
 
     def raise_above(self, commits: Sequence[Commit]) -> None:
         self.token = max([self.token, *(commit.fencing_token + 1 for commit in commits[-1:])])
         self._write()
+
+    def beat(self) -> None:
+        # The file's own time: it costs one system call, changes no byte, and may be lost with the machine.
+        if time.monotonic() - self._beaten >= BEAT_SECONDS:
+            self._beaten = time.monotonic()
+            os.utime(self._descriptor)
 
     def release(self) -> None:
         os.close(self._descriptor)
@@ -85,17 +98,22 @@ def read_holder(path: Path) -> dict[str, str | int]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a live process holds the lock (on this host)."""
+    """Whether a live process holds the lock (on this host). Only reads: the folder may be one that cannot be changed."""
     if not path.exists():
         return False
-    descriptor = os.open(path, os.O_RDWR)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
         os.close(descriptor)
     return False
+
+
+def moved_at(path: Path) -> float:
+    """When the holder last gave a sign that its work moves on, in seconds since the epoch."""
+    return path.stat().st_mtime
 
 
 def boot_id() -> str:

@@ -19,6 +19,7 @@ from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
 from tasks.modelfiles import files_sha256
+from tasks.pace import Pace
 from tasks.publish import ensure_folder, sweep
 from tasks.run import SCRATCH, RawData, Reporter, Run
 from tasks.runfile import RunFile, check_sources, create_run_file, epoch, read_run_file, with_config, write_run_file
@@ -133,6 +134,7 @@ def _open(
         base=run_file.base,
         commits=commits,
         lineage=commits[-1].lineage if commits else 0,
+        pace=Pace.read(disk),
     )
     lines = journal.mend(commits)
     journal.event("opened", ledger_mended=mended and bool(commits), metrics_mended=lines, commits=len(commits))

@@ -19,6 +19,7 @@ from tasks.history import History, history_of
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
+from tasks.pace import Pace
 from tasks.modelfiles import files_sha256
 from tasks.store import RunStore
 
@@ -79,6 +80,12 @@ class Run:
     iteration_seconds: float = 0.0
     """How long the last whole iteration took, and the last checkpoint: they decide how often to save."""
     save_seconds: float = 0.0
+    stage: str = ""
+    """The stage at hand."""
+    stalls: int = 0
+    """How often the engine has stalled in it."""
+    pace: Pace = field(default_factory=Pace)
+    """How long each stage takes in this run."""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By stage, in the iteration at hand."""
     last_seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -137,9 +144,10 @@ class Run:
     def locals(self, refs: Sequence[FrameRef]) -> tuple[str, ...]:
         return tuple(self.local(ref) for ref in refs)
 
-    @property
-    def progress(self) -> Progress:
-        return self.reporter.progress
+    def progress(self, done: int, total: int) -> None:
+        """Something moved: shown, and seen by whoever asks how long ago that was."""
+        self.lease.beat()
+        self.reporter.progress(done, total)
 
 
 def key_of(**parts: Any) -> str:

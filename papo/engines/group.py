@@ -13,7 +13,8 @@ from pathlib import Path
 from papo.engines.messages import Channel, Message
 from papo.engines.reaping import kill_session, reap, write_pid_file
 from papo.engines.settings import EngineSettings
-from papo.errors import EngineDied
+from papo.engines.silence import POLL_SECONDS, Silence, states_of
+from papo.errors import EngineDied, EngineStalled
 
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "TMPDIR", "LD_LIBRARY_PATH", "HF_HOME")
 KEPT_PREFIXES = ("CUDA_", "NVIDIA_", "NCCL_", "GLOO_", "TORCH_")
@@ -54,11 +55,12 @@ class RankGroup:
             except OSError:
                 raise self._death(rank) from None
 
-    def next_message(self, *, deadline: float | None = None) -> tuple[int, Message]:
-        """The next (rank, message). Raises EngineDied when a rank dies, or at `deadline` (monotonic seconds)."""
+    def next_message(self, *, silence_seconds: float, deadline: float | None = None) -> tuple[int, Message]:
+        """The next (rank, message). Raises EngineDied when a rank dies, or at `deadline` (monotonic seconds), and
+        EngineStalled after `silence_seconds` in which no rank said or did anything."""
         rank = next((rank for rank, channel in enumerate(self._channels) if channel.has_message), None)
         if rank is None:
-            rank = self._wait_for_data(deadline)
+            rank = self._wait_for_data(deadline, silence_seconds)
         try:
             message = self._channels[rank].receive()
         except OSError:
@@ -117,15 +119,31 @@ class RankGroup:
             )
         self._processes.append(process)
 
-    def _wait_for_data(self, deadline: float | None) -> int:
+    def _wait_for_data(self, deadline: float | None, silence_seconds: float) -> int:
+        poll_seconds, silence = min(POLL_SECONDS, silence_seconds / 10), None
         with selectors.DefaultSelector() as selector:
             for rank, channel in enumerate(self._channels):
                 selector.register(channel, selectors.EVENT_READ, rank)
-            ready = selector.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        if not ready:
-            self.kill()
-            raise EngineDied(f"the engine did not answer in time and was ended.\n{self._log_tail()}")
-        return ready[0][0].data
+            while True:
+                left = poll_seconds if deadline is None else deadline - time.monotonic()
+                ready = selector.select(max(0.0, min(left, poll_seconds)))
+                if ready:
+                    return ready[0][0].data
+                if deadline is not None and time.monotonic() >= deadline:
+                    self.kill()
+                    raise EngineDied(f"the engine did not answer in time and was ended.\n{self._log_tail()}")
+                # Only now: most messages come at once, and a look at the processes costs milliseconds.
+                silence = silence or Silence(self.pids, poll_seconds=poll_seconds)
+                if silence.look() >= silence_seconds:
+                    raise self._stall(silence_seconds)
+
+    def _stall(self, seconds: float) -> EngineStalled:
+        states = states_of(self.pids)
+        self.kill()
+        return EngineStalled(
+            f"for {seconds:.0f} s the engine gave no sign of progress and took no processor time ({states}), so it was "
+            f"ended.\n{self._log_tail()}"
+        )
 
     def _death(self, rank: int) -> EngineDied:
         process = self._processes[rank]

@@ -37,6 +37,8 @@ from papo.errors import EngineDied, EngineError, OutOfMemory
 STRAGGLER_SECONDS = 60.0
 """How long the other ranks may take to end a verb after one of them has failed; they may wait for it for ever."""
 CLOSE_SECONDS = 5.0
+SILENCE_SECONDS = 600.0
+"""How long a group may do nothing where nobody has set another limit."""
 
 
 class EngineHost:
@@ -52,6 +54,7 @@ class EngineHost:
         """`log`: file that takes what the ranks print. `pid_file`: where the group is recorded, so that the next
         start can end it if this process dies without doing so. `start_seconds`: limit on the start."""
         self.settings = settings
+        self.silence_seconds = SILENCE_SECONDS
         self._log = log
         self._pid_file = pid_file
         self._start_seconds = start_seconds
@@ -197,7 +200,7 @@ class EngineHost:
         running = self.settings.ranks
         while running:
             try:
-                rank, message = group.next_message(deadline=deadline)
+                rank, message = group.next_message(deadline=deadline, silence_seconds=self.silence_seconds)
             except EngineDied as death:
                 if failed is None:
                     raise

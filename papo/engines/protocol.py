@@ -33,6 +33,9 @@ class Engine(Protocol):
     """A learner that can also generate on its own weights. Every call may raise `papo.errors.EngineDied`, after which
     `start` gives an empty engine again."""
 
+    silence_seconds: float
+    """How long a call may go on without a sign of progress and without work; then it raises EngineStalled."""
+
     @property
     def held(self) -> Fingerprint | None:
         """The policy that is in memory now, with what is trained beside it, or None."""

@@ -29,7 +29,7 @@ from papo.engines.requests import (
     UpdateResult,
     Values,
 )
-from papo.errors import EngineDied
+from papo.errors import EngineDied, EngineStalled
 from schemas.canonical import sha256_of
 from tasks.disk import Disk
 
@@ -50,6 +50,11 @@ class ScriptedEngine:
         self.beside: dict[str, tuple[str, int]] = {}
         """Weights and optimizer steps of the critic and the implicit PRM, where they are open."""
         self.die_in: int | None = None
+        self.stall_in: list[int] = []
+        """Calls to go until the engine stalls, one number a stall."""
+        self.silence_seconds = 600.0
+        self.allowed: list[float] = []
+        """What a call was allowed to be silent for, at each stall."""
         self.updates: list[str] = []
         """Weights before each update that was done."""
         self.environment = {"engine": "scripted"}
@@ -234,6 +239,13 @@ class ScriptedEngine:
                 self.die_in = None
                 self.close()
                 raise EngineDied("scripted death")
+        if self.stall_in:
+            self.stall_in[0] -= 1
+            if self.stall_in[0] < 0:
+                self.stall_in.pop(0)
+                self.allowed.append(self.silence_seconds)
+                self.close()
+                raise EngineStalled("scripted silence")
 
     def _read(self, path: str) -> pl.DataFrame:
         return pl.read_parquet(io.BytesIO(self.disk.read(path)))

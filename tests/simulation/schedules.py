@@ -68,8 +68,10 @@ def run_schedule(
         disk.faults = _faults(rng, disk, process, life, operations)
         disk.faults.ignore_sync = ignore_sync
         die_in = rng.randrange(12) if rng.random() < 0.3 else None
+        # (Two in a row end a process; farther apart, it goes on from each.)
+        stall_in = tuple(rng.choice([0, 3, 9]) for _ in range(rng.randrange(1, 4))) if rng.random() < 0.2 else ()
         try:
-            process(disk, die_in=die_in)
+            process(disk, die_in=die_in, stall_in=stall_in)
         except (Crash, DiskFull, EngineDied, Fenced):
             pass
         except (OSError, LedgerMismatch):

@@ -51,6 +51,8 @@ class SimLease:
     def raise_above(self, commits: Any) -> None:
         self.token = max([self.token, *(commit.fencing_token + 1 for commit in commits[-1:])])
 
+    def beat(self) -> None: ...
+
     def release(self) -> None: ...
 
 
@@ -74,13 +76,16 @@ class Machine:
     """What the clock says when the machine is first started."""
     judge: Judge | None = None
 
-    def surroundings(self, disk: SimDisk, *, die_in: int | None = None, inexact: bool = False) -> Surroundings:
+    def surroundings(
+        self, disk: SimDisk, *, die_in: int | None = None, stall_in: tuple[int, ...] = (), inexact: bool = False
+    ) -> Surroundings:
         self.starts += 1
         start = self.starts
 
         def engine(_: Any) -> ScriptedEngine:
             made = ScriptedEngine(disk, inexact=start if inexact else None)
             made.die_in = die_in
+            made.stall_in = list(stall_in)
             self.engines.append(made)
             return made
 
