@@ -19,6 +19,7 @@ from schemas.sft import SftConfig
 from tasks.clock import WallClock
 from tasks.disk import LocalDisk
 from tasks.lock import FileLease
+from tasks.looking import LookingDisk, NoLease
 from tasks.opening import Surroundings, open_run
 from tasks.run import Reporter, Run
 from tasks.runfile import read_run_file
@@ -50,7 +51,8 @@ def open_from(
 ) -> tuple[Run, IterationState | None]:
     """Open the run of a config file (a new one, or the one with that id), or with `config` None an existing one.
 
-    The run id is the file's name unless given. `advancing` False: it is only looked at, so its judge is not asked for.
+    The run id is the file's name unless given. `advancing` False: it is only looked at, so that nothing in its folder
+    changes, nobody is kept from advancing it, and its judge is not asked for.
     Raises what `open_run` raises, and ConfigError with all faults of the file before anything is created.
     """
     if config is None:
@@ -111,13 +113,14 @@ def open_config(
     judge = judge_of(config) if advancing else None
     if judge is not None:
         meet(judge, config, resumed=(folder / "run.yaml").exists(), say=reporter.message)
-    folder.mkdir(parents=True, exist_ok=True)
+    disk = LocalDisk(folder) if advancing else LookingDisk(folder)
+    disk.root.mkdir(parents=True, exist_ok=True)
     around = Surroundings(
-        disk=LocalDisk(folder),
+        disk=disk,
         base=str(base.resolve()),
         clock=WallClock(),
-        lease=lambda: FileLease(folder / "lock"),
-        engine=_engine_in(folder / "logs", folder / "engine.json"),
+        lease=lambda: FileLease(folder / "lock") if advancing else NoLease(),
+        engine=_engine_in(disk.root / "logs", disk.root / "engine.json"),
         sources=lambda config: read_sources(config, base),
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,

@@ -120,6 +120,8 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
     yield "tracking", str(found.tracking.get("state"))
     if found.lineage:
         yield "lineage", f"{found.lineage} (a replay was not bit-equal; see events.jsonl)"
+    if found.progress_age is not None:
+        yield "progress", f"{duration(found.progress_age)} ago"
     if found.holder:
         yield "advanced by", f"pid {found.holder.get('pid')} on {found.holder.get('host')}"
     yield "folder", found.folder
@@ -130,6 +132,14 @@ def described(found: RunStatus) -> Iterator[tuple[str, str]]:
         yield "not checked", unread
     if found.state not in ("running", "done"):
         yield "next", f"papo resume {found.run_id}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it: 42 s, 12 min, 3 h 05 min."""
+    minutes = int(seconds // 60)
+    if minutes == 0:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def list_runs(places: Places) -> list[tuple[str, ...]]:

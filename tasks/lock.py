@@ -98,7 +98,7 @@ def read_holder(path: Path) -> dict[str, str | int]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a live process holds the lock (on this host). Only reads: the folder may be one that cannot be changed."""
+    """Whether a live process holds the lock (on this host). It only reads, so any folder will do."""
     if not path.exists():
         return False
     descriptor = os.open(path, os.O_RDONLY)

@@ -3,8 +3,9 @@
 from collections import defaultdict, deque
 from statistics import median
 
+from papo.runs import metrics_of
 from tasks.disk import Disk
-from tasks.journal import METRICS, read_lines
+from tasks.journal import METRICS
 
 REMEMBERED = 50
 """Iterations that count: a run gets slower as its completions get longer."""
@@ -25,7 +26,7 @@ class Pace:
     def read(cls, disk: Disk) -> "Pace":
         """What the run's own journal says."""
         pace = cls()
-        for line in read_lines(disk.read_tail(METRICS, TAIL)) if disk.exists(METRICS) else ():
+        for line in metrics_of(disk.read_tail(METRICS, TAIL)) if disk.exists(METRICS) else ():
             seconds = {name: spent for name, spent in line.get("values", {}).items() if name.startswith(_PREFIX)}
             pace.note({name.removeprefix(_PREFIX): float(spent) for name, spent in seconds.items() if spent})
         return pace

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import polars as pl
 
 from papo.engines.generators import Embedded, Generator
-from papo.engines.protocol import Engine, Progress
+from papo.engines.protocol import Engine
 from papo.judges import Judge
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
@@ -19,8 +19,8 @@ from tasks.history import History, history_of
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
-from tasks.pace import Pace
 from tasks.modelfiles import files_sha256
+from tasks.pace import Pace
 from tasks.store import RunStore
 
 T = TypeVar("T")

@@ -1,5 +1,6 @@
 """What a run directory says about itself, without touching it."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tasks.disk import LocalDisk
 from tasks.evaluate import EVALUATED
 from tasks.journal import EVENTS, read_events
 from tasks.ledger import Ledger
-from tasks.lock import is_held, read_holder
+from tasks.lock import is_held, moved_at, read_holder
 from tasks.runfile import read_run_file
 from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore
@@ -80,6 +81,8 @@ class RunStatus(Record):
     tracking: dict[str, Any]
     holder: dict[str, str | int] | None
     """Who advances it now."""
+    progress_age: float | None
+    """Seconds since anything moved: a token, a row, a micro-batch, a stage; None where nobody works on the run."""
     folder: str
     checked: tuple[str, ...]
     """What was held to its hashes for this status."""
@@ -121,6 +124,7 @@ def status_of(folder: Path) -> RunStatus | None:
         checkpoint=newest[0],
         tracking=_tracking(disk),
         holder=read_holder(folder / "lock") if running else None,
+        progress_age=max(0.0, time.time() - moved_at(folder / "lock")) if running else None,
         folder=str(folder),
         checked=CHECKED,
         unchecked=UNREAD,

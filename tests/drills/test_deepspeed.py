@@ -87,8 +87,8 @@ class Trained:
     def text(self) -> str:
         return self.output.read_text()
 
-    def start(self) -> "subprocess.Popen[bytes]":
-        arguments = ["--direct", "--run-id", self.name, "--runs", "runs", "--models", "models"]
+    def start(self, *more: str) -> "subprocess.Popen[bytes]":
+        arguments = ["--direct", "--run-id", self.name, "--runs", "runs", "--models", "models", *more]
         with self.output.open("wb") as output:
             return subprocess.Popen(
                 [Path(sys.executable).with_name("papo"), "train", "drill.yaml", *arguments],
@@ -170,3 +170,29 @@ def test_a_killed_engine_is_replaced_and_ctrl_c_leaves_nothing_behind(straight: 
 
     assert run.run() == 0, run.text
     assert run.hashes == straight.hashes
+
+
+def test_c_08_a_stopped_engine_is_started_again_and_stopped_twice_ends_the_start(straight: Trained) -> None:
+    """SIGSTOP, of which nobody is told: the run notices by itself, and says how to go on where once was not enough."""
+    run = Trained(straight.home, "stopped")
+    process = run.start("--set", "engine.stall_seconds=3")
+    wait_until(lambda: run.makes("generate", 1))
+    stop(run.ranks)
+    wait_until(lambda: len(run.events("stalled")) == 1)
+    wait_until(lambda: run.makes("generate", 2) or process.poll() is not None)
+    assert process.poll() is None, run.text
+    first = run.ranks
+    stop(first)
+    wait_until(lambda: bool(run.ranks) and run.ranks != first)
+    stop(run.ranks)
+    assert process.wait(120) == 3, run.text
+    assert "papo resume stopped" in run.text
+    assert "Traceback" not in run.text
+    assert run.status.state == "interrupted"
+    assert run.run() == 0, run.text
+    assert run.hashes == straight.hashes
+
+
+def stop(ranks: dict[int, int | None]) -> None:
+    for pid in ranks:
+        os.kill(pid, signal.SIGSTOP)

@@ -9,6 +9,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from papo.engines.group import rank_environment
@@ -16,7 +17,7 @@ from papo.engines.host import EngineHost
 from papo.engines.reaping import start_time
 from papo.engines.requests import Open
 from papo.engines.settings import EngineSettings
-from papo.errors import EngineDied, EngineError
+from papo.errors import EngineDied, EngineError, EngineStalled
 from tests.engines import support
 from tests.engines.conftest import Bench
 
@@ -237,3 +238,23 @@ def test_a_stale_compilation_lock_cannot_hang_the_start(tmp_path: Path, bench: B
     host.close()
     compiled = [path for path in (tmp_path / "torch_extensions").rglob("*") if path.is_file() and path.name != "lock"]
     assert compiled == []
+
+
+def test_c_08_a_rank_that_is_stopped_is_ended_by_its_silence_and_a_slow_one_is_not(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """SIGSTOP: no word, no processor time. The owner does not wait for ever; what works for longer is left alone."""
+    bench.open()
+    bench.host.silence_seconds = 1.0
+    rollouts = tmp_path / "rollouts.parquet"
+    support.sample(bench.host, bench.prompts, rollouts)
+    (pid,) = bench.host.pids
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(EngineStalled, match=rf"rank 0 \(pid {pid}\) is stopped") as caught:
+        bench.host.export(str(tmp_path / "never"))
+    assert caught.value.exit_code == 3
+    assert bench.host.pids == ()
+    assert not psutil.pid_exists(pid)
+    bench.host.start()
+    bench.open()
+    support.sample(bench.host, bench.prompts, rollouts)
