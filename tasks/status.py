@@ -81,7 +81,7 @@ class RunStatus(Record):
     tracking: dict[str, Any]
     holder: dict[str, str | int] | None
     """Who advances it now."""
-    progress_age: float | None
+    progress_age: float | None = None
     """Seconds since anything moved: a token, a row, a micro-batch, a stage; None where nobody works on the run."""
     folder: str
     checked: tuple[str, ...]
