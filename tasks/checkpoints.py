@@ -101,7 +101,7 @@ def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
     manifest = CheckpointManifest(
         version=state.policy.version,
         state=state,
-        commit_sha256=run.head.sha256,
+        commit_sha256=run.commits.sha256(-1),
         files=files,
         accuracy=_accuracies(run, [state.policy.version])[state.policy.version],
         lineage=run.lineage,

@@ -65,14 +65,13 @@ def finish(
         summary["kl_coef"] = after.kl_coef
     entries = [LedgerEntry.of(ref) for ref in [*made, *updates, *evaluations]]
     entries.sort(key=lambda entry: (ORDER.index(entry.stage), entry.shard))
-    previous = run.commits[-1] if run.commits else None
     commit = Commit(
         iteration=iteration,
         entries=tuple(entries),
         state=after,
         summary=summary,
         config_sha256=run.configs(max(iteration, 0)).sha256,
-        previous=previous.sha256 if previous else None,
+        previous=run.commits.sha256(-1) if run.commits else None,
         lineage=run.lineage,
         fencing_token=run.lease.token,
     )

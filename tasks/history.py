@@ -78,7 +78,7 @@ class History(Sequence[Commit]):
         self._policies.append(policy_sha256)
 
     def sha256(self, index: int) -> str:
-        """A commit's hash."""
+        """A commit's hash, as it was written: not what a later papo would make of its fields."""
         return self._hashes[index]
 
     def find(self, sha256: str) -> Commit | None:

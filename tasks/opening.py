@@ -97,6 +97,9 @@ def _open(
         )
         run_file = create_run_file(disk, run_file)
     else:
+        ledger.check()
+        check_model(disk, run_file)
+        check_genesis(store, commits)
         head = commits[-1].iteration if commits else -1
         amended = run_file if config is None else with_config(run_file, config, head=head, amend=amend)
         # By the config that now holds: a file may have moved, as long as its rows are the same.
@@ -106,8 +109,6 @@ def _open(
         if amended != run_file:
             write_run_file(disk, amended)
             run_file = amended
-    check_model(disk, run_file)
-    check_genesis(store, commits)
     lease.raise_above(commits)
     mended = ledger.open()
     for folder in FOLDERS:
@@ -183,7 +184,11 @@ def _current(run: Run) -> IterationState | None:
     if not run.commits:
         return None
     manifest = newest_manifest(run)
-    if manifest is not None and manifest.commit_sha256 == run.head.sha256 and manifest.lineage > run.head.lineage:
+    if (
+        manifest is not None
+        and manifest.commit_sha256 == run.commits.sha256(-1)
+        and manifest.lineage > run.head.lineage
+    ):
         run.lineage = manifest.lineage
         return manifest.state
     return run.head.state

@@ -353,3 +353,14 @@ def test_what_is_looked_at_is_what_was_published(bench: Bench, damage: Damage) -
     damage(path)
     with pytest.raises(Damaged, match=path.name if damage is not swap else "rollouts-000"):
         view_of(bench.folder).rollouts(0)
+
+
+@pytest.mark.parametrize("file", ["model/tokenizer.json", "iterations/genesis/prompts-*", "ledger.jsonl"])
+def test_a_refusal_leaves_run_yaml_as_it_is(bench: Bench, file: str) -> None:
+    """An amendment that comes with a damaged run is not half taken."""
+    flip(bench.paths(file)[0])
+    before = (bench.folder / "run.yaml").read_bytes()
+    bench.config = CONFIG.model_copy(update={"iterations": 9})
+    with pytest.raises(PapoError):
+        bench.run()
+    assert (bench.folder / "run.yaml").read_bytes() == before
