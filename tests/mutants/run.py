@@ -53,7 +53,8 @@ def copy_tree(tree: Path) -> None:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__", "engines"))
+            left_out = ("__pycache__", "engines") if name == "tests" else ("__pycache__",)
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns(*left_out))
         else:
             shutil.copy(source, tree / name)
 
