@@ -15,7 +15,8 @@ JOINED = [
     " if the ends count, and in case they do not count at all it is just ", ". Or so it is ",
 ]  # fmt: skip
 APART = [
-    " w\u200bait: ", ". Wait, I made an error: it should be ", ". No, that is wrong. ", ", no, ", " is what I said, sorry, it is ",
+    " w\u200bait: ",
+    ". Wait, I made an error: it should be ", ". No, that is wrong. ", ", no, ", " is what I said, sorry, it is ",
     ".\n\nThe area is therefore ", ".\nNow b is a + 1 and hence ", ". So the total is ", ", so the total is ", " then ",
     " eggs a day, which gives a weekly number of ", ", but the correct answer is ", ". The final answer is ",
     ".\n\n## Step 2\nDivide by the number of cars. ", "。因此总数为\n所以答案是 ",
