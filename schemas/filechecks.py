@@ -12,6 +12,7 @@ from schemas.data import FileSource, HuggingFaceSource, plain_sources
 from schemas.faults import Fault, Field
 from schemas.rewardchecks import judges_of
 from schemas.sft import FilePairs, ModelFolder, SftConfig
+from schemas.weightfiles import id_faults, weight_faults
 
 _DATA = (".jsonl", ".parquet")
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
@@ -111,9 +112,12 @@ def _folder_fault(field: Field, written: str, base: Path) -> Fault | None:
     lacking += _missing_shards(folder)
     if not any((folder / name).is_file() for name in _TOKENIZERS):
         lacking.append("a tokenizer (tokenizer.json)")
-    if not lacking:
+    if lacking:
+        return Fault(field, f"is {written}, which lacks {', '.join(lacking)}: name the folder of a whole model.")
+    broken = [*weight_faults(folder), *id_faults(folder, generates=field[0] == "model")]
+    if not broken:
         return None
-    return Fault(field, f"is {written}, which lacks {', '.join(lacking)}: name the folder of a whole model.")
+    return Fault(field, f"is {written}, which has {'; '.join(broken)}: restore the folder from where it came from.")
 
 
 def _missing_shards(folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
+from papo.engines.text_models import positions_in
 from schemas.config import RunConfig
 from schemas.faults import Fault
 from schemas.filechecks import resolve
@@ -24,6 +25,13 @@ def model_faults(config: RunConfig, base: Path) -> list[Fault]:
         text = f"is always, but the tokenizer in {config.model.path} has no begin token: use auto."
         found.append(Fault(("data", "prompt", "bos"), text))
     positions, generator = _positions(folder), config.generator
+    longest = config.sampling.max_completion_length
+    if positions is not None and longest >= positions:
+        text = (
+            f"is {longest}, but the model in {config.model.path} has {positions} positions for prompt and completion "
+            "together: lower it, so that a prompt fits before it."
+        )
+        found.append(Fault(("sampling", "max_completion_length"), text))
     if positions is None or not isinstance(generator, VllmGenerator) or generator.servers != "managed":
         return found
     wanted = generator.max_model_len or needed_length(config)
@@ -90,14 +98,7 @@ def _folder(config: RunConfig, base: Path) -> Path | None:
 
 
 def _positions(folder: Path) -> int | None:
-    config = _json(folder / "config.json")
-    found = config.get("max_position_embeddings", _section(config, "text_config").get("max_position_embeddings"))
-    return found if isinstance(found, int) else None
-
-
-def _section(config: dict[str, Any], name: str) -> dict[str, Any]:
-    inner = config.get(name)
-    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return positions_in(_json(folder / "config.json"))
 
 
 def _json(path: Path) -> dict[str, Any]:

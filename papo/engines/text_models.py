@@ -4,12 +4,14 @@ A reward model is one, and so is an explicit process reward model: both say how 
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from papo.values import value
 
 Activation = Literal["auto", "sigmoid", "softmax", "none"]
 Truncate = Literal["left", "middle"]
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
+"""What config.json calls them: most models, GPT-2 and its kin, MPT, the oldest."""
 _OFFSET_POSITIONS = ("camembert", "longformer", "roberta", "xlm-roberta", "xlm-roberta-xl", "xmod")
 """Models whose positions are counted from behind their padding's id."""
 
@@ -108,9 +110,8 @@ def label_index(label: int | str | None, names: list[str]) -> int:
 def positions_in(config: Mapping[str, Any]) -> int | None:
     """Tokens that a model takes at most, from its config.json; None where it does not say."""
     inner = config.get("text_config")
-    found = config.get("max_position_embeddings")
-    if found is None and isinstance(inner, Mapping):
-        found = inner.get("max_position_embeddings")
+    places = [config, *([cast("Mapping[str, Any]", inner)] if isinstance(inner, Mapping) else [])]
+    found = next((place[key] for place in places for key in _POSITIONS if place.get(key) is not None), None)
     if not isinstance(found, int):
         return None
     padding = config.get("pad_token_id")

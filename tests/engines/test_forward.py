@@ -85,6 +85,13 @@ def test_every_row_is_counted_once_and_ranks_work_in_step(ranks: int, size: int)
         assert {padded(lengths[row]) for row in batch.rows} == {batch.width}
 
 
+def test_c_23_no_row_is_padded_past_a_position_that_it_does_not_reach_itself() -> None:
+    lengths = [58, 60, 62, 30, 64]
+    (batches,) = plan(lengths, micro_batch_size=8, ranks=1, limits=(60,))
+    widths = {row: batch.width for batch in batches for row in batch.rows}
+    assert [widths[row] for row in range(5)] == [60, 60, 64, 32, 64]
+
+
 def test_more_ranks_than_rows_is_filled_up() -> None:
     plans = plan([4], micro_batch_size=8, ranks=3)
     assert [[batch.counted for batch in batches] for batches in plans] == [[True], [False], [False]]

@@ -21,10 +21,14 @@ def config(**patch: Any) -> RunConfig:
     return RunConfig.model_validate(usual | patch)
 
 
+NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
+"""A whole safetensors file."""
+
+
 def model_folder(folder: Path, *names: str) -> Path:
     folder.mkdir()
     for name in names or ("config.json", "model.safetensors", "tokenizer.json"):
-        (folder / name).write_text("{}")
+        (folder / name).write_bytes(NO_TENSORS if name.endswith(".safetensors") else b"{}")
     return folder
 
 
@@ -101,9 +105,10 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise PermissionError(13, os.strerror(13))
 
     monkeypatch.setattr(Path, "open", refuse)
-    (fault,) = texts(config(data={"train": {"kind": "file", "path": "rows.jsonl"}}), tmp_path)
+    rows, weights = texts(config(data={"train": {"kind": "file", "path": "rows.jsonl"}}), tmp_path)
 
-    assert "cannot be read (Permission denied)" in fault
+    assert "cannot be read (Permission denied)" in rows
+    assert "model.safetensors, which cannot be read (Permission denied)" in weights
 
 
 def test_a_supervised_config_names_files_too(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ def model(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 100}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": None}))
-    for name in ("model.safetensors", "tokenizer.json"):
-        (folder / name).touch()
+    (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    (folder / "tokenizer.json").touch()
     return folder
 
 
@@ -108,6 +108,15 @@ def test_a_server_too_short_for_the_run_is_refused_before_it_starts(model: Path)
     assert "generator.max_model_len is 63" in found
     assert "need 64 tokens" in found
     assert load(model, generator={**VLLM, "max_model_len": 64}, sampling=lengths(32, 32))
+
+
+def test_c_15_a_completion_that_leaves_no_position_for_a_prompt_is_refused(model: Path) -> None:
+    assert load(model, sampling=lengths(60, 99))
+    assert "sampling.max_completion_length is 100, but the model in model has 100 positions" in faults(
+        model, sampling=lengths(60, 100)
+    )
+    (model / "config.json").write_text(json.dumps({"n_positions": 60}))
+    assert "has 60 positions" in faults(model, sampling=lengths(60, 60))
 
 
 def test_stop_strings_are_not_empty(model: Path) -> None:

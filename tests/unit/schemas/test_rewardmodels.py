@@ -30,7 +30,7 @@ def folder(path: Path, **config: Any) -> Path:
     backend = Tokenizer(models.WordLevel({"+": 0, "-": 1, "very": 2, "good": 3}, unk_token="+"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     backend.save(str(path / "tokenizer.json"))
-    (path / "model.safetensors").touch()
+    (path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     return path
 
 

@@ -330,7 +330,7 @@ def test_the_data_of_a_run_config(tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
     (model / "config.json").write_text("{}")
-    (model / "model.safetensors").write_text("")
+    (model / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     words = Tokenizer(WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     words.pre_tokenizer = WhitespaceSplit()
     words.save(str(model / "tokenizer.json"))
