@@ -11,6 +11,7 @@ from papo.engines.model_folder import kept_files
 from papo.engines.protocol import Engine
 from papo.engines.settings import EngineSettings
 from papo.errors import ConfigError
+from papo.rewards import RewardModel
 from schemas.config import RunConfig
 from schemas.loading import load_config, overridden, resolve
 from schemas.records import IterationState
@@ -20,11 +21,15 @@ from tasks.clock import WallClock
 from tasks.disk import LocalDisk
 from tasks.lock import FileLease
 from tasks.looking import LookingDisk, NoLease
-from tasks.opening import Surroundings, open_run
+from tasks.modelfiles import files_sha256
+from tasks.opening import open_run
+from tasks.pins import pinned, stand_in
+from tasks.relocated import base_now, found_model, from_run, is_called
 from tasks.run import Reporter, Run
 from tasks.runfile import read_run_file
 from tasks.sft import train_model
-from tasks.sources import read_sources
+from tasks.sources import gone_sources, read_sources
+from tasks.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,13 @@ def _reopen(
             f"There is no run {run_id!r} in {places.runs} (there are: {known}). Start it with papo train."
         )
     config = run_file.latest
+    stand_in(config, folder)
     if overrides:
         config = overridden(config, overrides, named=f"run {run_id}")
     return open_config(
-        run_file.run_id,
+        folder.name,
         config,
-        base=Path(run_file.base),
+        base=base_now(run_file, folder),
         amend=amend,
         reporter=reporter,
         places=places,
@@ -108,6 +114,7 @@ def open_config(
 ) -> tuple[Run, IterationState | None]:
     """Open the run with that id under a config whose relative paths start from `base`."""
     folder = places.run(run_id)
+    stand_in(config, folder)
     # For its errors: they come before anything is created.
     generator_in(folder, config)
     judge = judge_of(config) if advancing else None
@@ -122,10 +129,16 @@ def open_config(
         lease=lambda: FileLease(folder / "lock") if advancing else NoLease(),
         engine=_engine_in(disk.root / "logs", disk.root / "engine.json"),
         sources=lambda config: read_sources(config, base),
+        remaining=lambda config: read_sources(config, base, without=gone_sources(config, base)),
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,
         generator=lambda config: generator_in(folder, config),
         judge=judge,
+        pinned=lambda config: pinned(config, run_id=run_id, hashed=lambda model: files_sha256(_of(model, base))),
+        is_called=lambda name: is_called(folder, name),
+        found_model=lambda run_file: found_model(run_file, base, folder),
+        near=lambda path: from_run(path, folder),
+        beside=lambda config: _beside(config, base),
     )
     return open_run(around, run_id, config, amend=amend)
 
@@ -139,6 +152,17 @@ def _first_policy(config: RunConfig, base: Path, reporter: Reporter, places: Pla
         assert config.model.path is not None, "the config's checks demand one of the two"
         folder = resolve(config.model.path, base)
     return str(folder.resolve()), kept_files(folder)
+
+
+def _beside(config: RunConfig, base: Path) -> dict[str, dict[str, bytes]]:
+    parts = (("critic", config.critic_settings), ("implicit_prm", config.prm_settings))
+    return {
+        role: kept_files(resolve(part.path, base)) for role, part in parts if part is not None and part.path is not None
+    }
+
+
+def _of(model: RewardModel, base: Path) -> str:
+    return str(resolve(model.path, base).resolve())
 
 
 class _engine_in:

@@ -104,7 +104,7 @@ def status(run_id: str, places: Places) -> RunStatus:
 
 def described(found: RunStatus) -> Iterator[tuple[str, str]]:
     """A status as lines for people."""
-    yield "run", found.run_id
+    yield "run", found.run_id + (f" (a copy of {found.origin}, or called so before)" if found.origin else "")
     yield "state", found.state + (f" ({found.reason})" if found.reason else "")
     yield "iteration", f"{found.iteration} of {found.iterations}"
     for name, measured in (
@@ -146,7 +146,7 @@ def list_runs(places: Places) -> list[tuple[str, ...]]:
     """A row for each run."""
     return [
         (
-            found.run_id,
+            found.run_id + (f" (from {found.origin})" if found.origin else ""),
             found.state,
             f"{found.iteration}/{found.iterations}",
             found.latest_evaluation.shown if found.latest_evaluation else "–",

@@ -71,8 +71,13 @@ def flow_runs(run: Run) -> list[UUID]:
     over, because that one holds the lock."""
     if not run.disk.exists(EVENTS):
         return []
-    lines = read_lines(run.disk.read_tail(EVENTS, TAIL))
-    ids = [UUID(line["flow_run_id"]) for line in lines if line.get("event") == FLOW_RUN]
+    ids, origin = list[UUID](), None
+    for line in read_lines(run.disk.read_tail(EVENTS, TAIL)):
+        if line.get("event") == "opened" and line.get("origin") != origin:
+            # Before that, the journal is of the run that this one is a copy of: what advances that one may be alive.
+            ids, origin = [], line.get("origin")
+        elif line.get("event") == FLOW_RUN:
+            ids.append(UUID(line["flow_run_id"]))
     return list(dict.fromkeys(reversed(ids)))[:EARLIER]
 
 

@@ -70,7 +70,7 @@ def finish(
         entries=tuple(entries),
         state=after,
         summary=summary,
-        config_sha256=run.configs(max(iteration, 0)).sha256,
+        config_sha256=run.config_hashes(iteration),
         previous=run.commits.sha256(-1) if run.commits else None,
         lineage=run.lineage,
         fencing_token=run.lease.token,

@@ -16,7 +16,7 @@ from schemas.frames import DataRows
 from schemas.records import GENESIS, FrameRef, IterationState, LearnerState
 from tasks.disk import Disk
 from tasks.holding import export_reference, held, opened
-from tasks.publish import publish_folder, temporary
+from tasks.publish import ensure_folder, parent, publish_folder, temporary
 from tasks.run import MODEL, SCRATCH, Run
 from tasks.stage import stage
 from tasks.store import encode
@@ -84,22 +84,31 @@ def first_state(run: Run) -> IterationState:
 def keep_model(disk: Disk, files: dict[str, bytes]) -> dict[str, str]:
     """Copy all that the model's folder has but the weights into the run, so that it can be resumed without it; returns
     what each file hashes to."""
+    return keep_files(disk, MODEL, files)
+
+
+def keep_files(disk: Disk, folder: str, files: dict[str, bytes]) -> dict[str, str]:
+    """The folder with these files, whole or not at all, whatever was there; returns what each file hashes to."""
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    if disk.exists(MODEL):
-        if {name: disk.digest(f"{MODEL}/{name}")[0] for name in disk.walk(MODEL)} == hashes:
+    if parent(folder) != ".":
+        ensure_folder(disk, parent(folder))
+    if disk.exists(folder):
+        if {name: disk.digest(f"{folder}/{name}")[0] for name in disk.walk(folder)} == hashes:
+            # Its creator may have died before its name was synced.
+            disk.sync_folder(parent(folder))
             return hashes
         # From a start that came to nothing, with the folder as it was then.
-        disk.remove_tree(MODEL)
-    staged = temporary(disk, MODEL)
+        disk.remove_tree(folder)
+    staged = temporary(disk, folder)
     if disk.exists(staged):
         disk.remove_tree(staged)
     disk.make_folder(staged)
-    folders = {f"{staged}/{above}" for name in files for above in PurePosixPath(name).parents if above.name}
-    for folder in sorted(folders):
-        disk.make_folder(folder)
+    folders = {f"{staged}/{inner}" for name in files for inner in PurePosixPath(name).parents if inner.name}
+    for above in sorted(folders):
+        disk.make_folder(above)
     for name, data in files.items():
         disk.write(f"{staged}/{name}", data)
-    publish_folder(disk, staged, MODEL)
+    publish_folder(disk, staged, folder)
     return hashes
 
 

@@ -37,6 +37,8 @@ class History(Sequence[Commit]):
         self._whole: dict[int, Commit] = {}
         self.evaluated: list[Evaluated] = []
         """In order; commits without an accuracy are left out."""
+        self.config_sha256: str | None = None
+        """What the run file says that the present config hashes to; None: as the config itself has it."""
         self.first_length: float | None = None
         """The mean length of completions in the first iteration that has one."""
 

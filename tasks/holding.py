@@ -18,7 +18,7 @@ from schemas.records import Fingerprint, IterationState, LearnerState, Updated
 from tasks.checkpoints import newest_checkpoint
 from tasks.publish import ensure_folder, publish_folder, temporary
 from tasks.replay import of_engine, recorded, replay
-from tasks.run import MODEL, Run
+from tasks.run import BESIDE, MODEL, Run
 
 T = TypeVar("T")
 ATTEMPTS = 2
@@ -151,15 +151,20 @@ def opened(run: Run, *, model: str, checkpoint: str | None = None) -> None:
         Open(
             model=model,
             checkpoint=checkpoint,
-            critic=critic and _folder_of(run, critic.path, model),
-            implicit_prm=prm and _folder_of(run, prm.path, model),
+            critic=critic and _folder_of(run, "critic", critic.path, model, kept=checkpoint is not None),
+            implicit_prm=prm and _folder_of(run, "implicit_prm", prm.path, model, kept=checkpoint is not None),
         )
     )
 
 
-def _folder_of(run: Run, path: str | None, model: str) -> str:
-    """Where a model beside the policy starts from: the folder that the config names, or the policy's own."""
-    return model if path is None else str(resolve(path, Path(run.base)).resolve())
+def _folder_of(run: Run, role: str, path: str | None, model: str, *, kept: bool) -> str:
+    """Where a model beside the policy starts from: the folder that the config names, or the policy's own. `kept`: its
+    weights come from a checkpoint, so that what the run has kept of the folder will do."""
+    if path is None:
+        return model
+    if kept and run.disk.exists(f"{BESIDE}/{role}"):
+        return run.disk.local(f"{BESIDE}/{role}")
+    return str(resolve(path, Path(run.base)).resolve())
 
 
 def restart(run: Run) -> None:

@@ -36,15 +36,28 @@ class MlflowCopy:
     """The connection to the MLflow run; made new after any failure."""
 
     def __init__(
-        self, *, uri: str, experiment: str, artifacts: str | None, run_yaml: Path, key: str, known: str | None
+        self,
+        *,
+        uri: str,
+        experiment: str,
+        artifacts: str | None,
+        run_yaml: Path,
+        key: str,
+        known: str | None,
+        origin: str | None = None,
     ) -> None:
         """`artifacts`: where a new experiment keeps them (None: the server decides). `key` tells runs of one id apart.
-        `known`: the MLflow run that this run was copied to before, if that is remembered; else its tags find it."""
+        `known`: the MLflow run that this run was copied to before, if that is remembered; else its tags find it.
+        `origin`: the MLflow run of what this run is a copy of."""
         self._client = MlflowClient(tracking_uri=uri)
         self._run_yaml = run_yaml
         run_file = yaml.safe_load(run_yaml.read_text())
         self._experiment_id = self._experiment(experiment, artifacts, uri)
-        run = self._find(str(run_file["run_id"]), key, known) or self._create(str(run_file["run_id"]), key)
+        before = [*map(str, run_file.get("origin", []))]
+        tags = {"papo.origin": ", ".join(before)} if before else {}
+        tags |= {} if origin is None else {"papo.origin_mlflow_run": origin}
+        run_id = str(run_file["run_id"])
+        run = self._find(run_id, key, known) or self._create(run_id, key, tags)
         self.run_id: str = run.info.run_id
         self._client.update_run(self.run_id, status="RUNNING")
         self._names: set[str] = {name for name in run.data.tags if name.startswith("papo.name.")}
@@ -130,8 +143,9 @@ class MlflowCopy:
         found = self._client.search_runs([self._experiment_id], query, ViewType.ACTIVE_ONLY, max_results=10)
         return next((run for run in found if run.data.tags.get("papo.run_id") == run_id), None)
 
-    def _create(self, run_id: str, key: str) -> Run:
-        tags = {"papo.run_id": run_id, "papo.run_key": key, "papo.run_dir": str(self._run_yaml.parent)}
+    def _create(self, run_id: str, key: str, origin: dict[str, str]) -> Run:
+        """A new MLflow run; that of a copy says whose copy it is."""
+        tags = {"papo.run_id": run_id, "papo.run_key": key, "papo.run_dir": str(self._run_yaml.parent)} | origin
         return self._client.create_run(self._experiment_id, run_name=run_id, tags=tags)
 
     def _describe(self, run: Run, run_file: dict[str, Any]) -> None:

@@ -18,6 +18,8 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from tasks.journal import METRICS, read_lines
 from tasks.mlflow_names import digest
 from tasks.tracking_status import TrackingStatus, read_status, write_status
@@ -98,7 +100,12 @@ class Follower:
         self._failures = 0
         before = read_status(run_dir)
         known = before.mlflow_run_id if before is not None and before.uri == shown(uri) else None
-        self.status = TrackingStatus(state="starting", uri=shown(uri), experiment=experiment, mlflow_run_id=known)
+        self._origin: str | None = None
+        if before is not None and known is not None and not is_its_own(before, run_dir):
+            self._origin, known = known, None
+        self.status = TrackingStatus(
+            state="starting", uri=shown(uri), experiment=experiment, mlflow_run_id=known, folder=place_of(run_dir)
+        )
         self.owner = Owner(stall=LOCAL_STALL_SECONDS if is_local(uri) else STALL_SECONDS)
 
     def follow(self) -> None:
@@ -139,10 +146,12 @@ class Follower:
         from tasks.mlflow_copy import MlflowCopy  # noqa: PLC0415
 
         self.owner.progress()
-        key = digest(f"{socket.gethostname()}:{self._run_dir.resolve()}")
+        origin = origin_of(self._run_dir)
+        # A copy takes over the place of a run that was there before, but never its MLflow run.
+        key = digest(":".join([socket.gethostname(), str(self._run_dir.resolve()), *origin]))
         copy = MlflowCopy(
             uri=self._uri, experiment=self._experiment, artifacts=self._artifacts,
-            run_yaml=self._run_dir / "run.yaml", key=key, known=self.status.mlflow_run_id,
+            run_yaml=self._run_dir / "run.yaml", key=key, known=self.status.mlflow_run_id, origin=self._origin,
         )  # fmt: skip
         self.status.mlflow_run_id = copy.run_id
         if not is_local(self._uri):
@@ -160,6 +169,27 @@ class Follower:
             time.sleep(0.2)
         self._note("degraded", self.status.reason or "MLflow did not answer in time at the end of the run")
         os._exit(0)
+
+
+def place_of(run_dir: Path) -> str:
+    """Stays the same while a folder is neither copied nor renamed, wherever it is mounted."""
+    return f"{origin_and_id(run_dir)[-1]} {run_dir.stat().st_ino}"
+
+
+def is_its_own(before: TrackingStatus, run_dir: Path) -> bool:
+    """Whether what was noted of the MLflow run is of this folder; notes of an early release do not say."""
+    return not origin_of(run_dir) if before.folder is None else before.folder == place_of(run_dir)
+
+
+def origin_of(run_dir: Path) -> list[str]:
+    """Names that the folder had before."""
+    return origin_and_id(run_dir)[:-1]
+
+
+def origin_and_id(run_dir: Path) -> list[str]:
+    """The names that the folder had before, and the present one, by its run.yaml."""
+    fields = yaml.safe_load((run_dir / "run.yaml").read_text())
+    return [*map(str, fields.get("origin", [])), str(fields["run_id"])]
 
 
 def is_local(uri: str) -> bool:

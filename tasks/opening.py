@@ -1,53 +1,28 @@
 """Open a run for advancing: take the lock, read what is there, hold it to its hashes, mend what a crash left undone."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 
-from papo.engines.generators import Embedded, Generator
-from papo.engines.protocol import Engine
-from papo.engines.settings import EngineSettings
-from papo.judges import Judge
+from papo.version import papo_version
 from schemas.config import RunConfig
 from schemas.records import Commit, IterationState
 from tasks.checkpoints import FOLDER as CHECKPOINTS
 from tasks.checkpoints import newest_manifest
-from tasks.clock import Clock
 from tasks.disk import Disk
-from tasks.genesis import keep_model
+from tasks.identity import CommittedConfigs, identify
 from tasks.journal import Journal
 from tasks.ledger import Ledger
 from tasks.lock import Lease
-from tasks.modelfiles import files_sha256
 from tasks.pace import Pace
+from tasks.pins import CODE
 from tasks.publish import ensure_folder, sweep
-from tasks.run import SCRATCH, RawData, Reporter, Run
-from tasks.runfile import RunFile, check_sources, create_run_file, epoch, read_run_file, with_config, write_run_file
+from tasks.run import BESIDE, SCRATCH, Run
+from tasks.runfile import RunFile, read_run_file
 from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore, folder_of
+from tasks.surroundings import Surroundings
 
 FOLDERS = ("iterations", CHECKPOINTS, "exports", SCRATCH, "logs")
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What a run takes from outside: everything that the simulation replaces."""
-
-    disk: Disk
-    base: str
-    """The folder that relative paths in the config are relative to."""
-    clock: Clock
-    lease: Callable[[], Lease]
-    engine: Callable[[EngineSettings], Engine]
-    sources: Callable[[RunConfig], dict[str, RawData]]
-    """The data, by split."""
-    model: Callable[[RunConfig], tuple[str, dict[str, bytes]]]
-    """The first policy's folder, and its config and tokenizer files."""
-    reporter: Reporter
-    generator: Callable[[RunConfig], Generator] = lambda config: Embedded()
-    judge: Judge | None = None
-    hashed: Callable[[str], str] = files_sha256
-    """What a model folder's files hash to."""
 
 
 def open_run(
@@ -78,43 +53,22 @@ def _open(
 ) -> tuple[Run, IterationState | None]:
     disk = around.disk
     store, ledger = RunStore(disk), Ledger(disk)
-    lookout = Lookout(disk)
-    commits = store.history(ledger.expect, lookout.see)
-    run_file = read_run_file(disk)
-    sources = None
-    if run_file is None:
-        if config is None:
-            raise ValueError(f"run {run_id} does not exist, so a config is needed")
-        sources = around.sources(config)
-        model, files = around.model(config)
-        run_file = RunFile(
-            run_id=run_id,
-            base=around.base,
-            model=model,
-            sources={split: raw.sha256 for split, raw in sources.items()},
-            epochs=(epoch(config, since=0),),
-            kept=keep_model(disk, files),
-        )
-        run_file = create_run_file(disk, run_file)
-    else:
-        ledger.check()
-        check_model(disk, run_file)
+    lookout, made_under = Lookout(disk), CommittedConfigs()
+    commits = store.history(ledger.expect, lookout.see, made_under.see)
+    before = read_run_file(disk)
+    ledger.check()
+    made_under.check(before)
+    if before is not None and commits:
+        check_model(disk, before)
         check_genesis(store, commits)
-        head = commits[-1].iteration if commits else -1
-        amended = run_file if config is None else with_config(run_file, config, head=head, amend=amend)
-        # By the config that now holds: a file may have moved, as long as its rows are the same.
-        sources = around.sources(amended.latest)
-        hashes = {split: raw.sha256 for split, raw in sources.items()}
-        check_sources(run_file, hashes, named_sources(amended.latest))
-        if amended != run_file:
-            write_run_file(disk, amended)
-            run_file = amended
+    head = commits[-1].iteration if commits else None
+    identified = identify(around, run_id, config, head=head, amend=amend)
+    run_file, sources = identified.run_file, identified.sources
     lease.raise_above(commits)
-    mended = ledger.open()
     for folder in FOLDERS:
         ensure_folder(disk, folder)
     _sweep(disk, commits)
-    config_now = run_file.config_at(len(commits))
+    config_now, commits.config_sha256 = run_file.config_at(len(commits)), run_file.config_sha256_at(len(commits))
     journal = Journal(disk, around.clock, attempt=lease.token)
     run = Run(
         run_id=run_id,
@@ -130,15 +84,28 @@ def _open(
         clock=around.clock,
         reporter=around.reporter,
         configs=_Configs(run_file),
+        config_hashes=run_file.config_sha256_at,
         sources=sources.__getitem__,
-        model=run_file.model,
+        model=around.found_model(run_file),
         base=run_file.base,
         commits=commits,
         lineage=commits[-1].lineage if commits else 0,
         pace=Pace.read(disk),
     )
     lines = journal.mend(commits)
-    journal.event("opened", ledger_mended=mended and bool(commits), metrics_mended=lines, commits=len(commits))
+    journal.event(
+        "opened",
+        run_id=run_id,
+        origin=run_file.origin,
+        papo=papo_version(),
+        format=run_file.format,
+        ledger_mended=mended and bool(commits),
+        metrics_mended=lines,
+        commits=len(commits),
+    )
+    for note in identified.notes:
+        journal.event("noted", text=note)
+        run.reporter.message(note)
     if lookout.told is not None:
         journal.event("missing", paths=lookout.missing[:100], count=len(lookout.missing))
         run.reporter.message(f"{lookout.told}. Nothing that goes on from here rests on them, unless it is replayed.")
@@ -197,16 +164,7 @@ def _current(run: Run) -> IterationState | None:
 def _sweep(disk: Disk, commits: Sequence[Commit]) -> None:
     """Remove drafts where a dead writer can have left them: the top, and the iteration that it worked on."""
     at = commits[-1].iteration if commits else -1
-    for folder in (".", *FOLDERS, folder_of(at), folder_of(at + 1)):
+    for folder in (".", *FOLDERS, CODE, BESIDE, folder_of(at), folder_of(at + 1)):
         sweep(disk, folder)
     for name in disk.names(SCRATCH):
         disk.remove(f"{SCRATCH}/{name}")
-
-
-def named_sources(config: RunConfig) -> dict[str, str]:
-    """How the user named each data source."""
-    return {
-        split: getattr(source, "path", source.kind)
-        for split, source in (("train", config.data.train), ("evaluation", config.data.evaluation))
-        if source is not None
-    }

@@ -28,6 +28,9 @@ SCRATCH = "scratch"
 MODEL = "model"
 """The policy's config and tokenizer, copied into the run so that its checkpoints can be loaded without the source."""
 
+BESIDE = "beside"
+"""The same of models trained beside it that start from folders of their own."""
+
 
 class Reporter(Protocol):
     """Whoever shows the run's progress: a terminal, a log, the Prefect UI."""
@@ -59,6 +62,8 @@ class Run:
     reporter: Reporter
     configs: Callable[[int], RunConfig]
     """The config that an iteration runs under: amendments hold from their iteration on."""
+    config_hashes: Callable[[int], str]
+    """Their hashes, as the run file has them."""
     sources: Callable[[str], RawData]
     """Reads the data source of a split ("train" or "evaluation")."""
     model: str

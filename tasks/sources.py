@@ -12,7 +12,7 @@ The written rules:
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,17 @@ from papo.errors import DataError
 from papo.rewards.answers import normalize_answer
 from schemas.canonical import canonical_json, sha256_of
 from schemas.config import RunConfig
-from schemas.data import Columns, DataSource, FileSource, HuggingFaceSource, MadeSource, MixtureSource, PlainSource
-from schemas.filechecks import resolve
+from schemas.data import (
+    Columns,
+    DataSource,
+    FileSource,
+    HuggingFaceSource,
+    MadeSource,
+    MixtureSource,
+    PlainSource,
+    plain_sources,
+)
+from schemas.filechecks import is_hub_name, resolve
 from schemas.mappings import MAPPINGS, PublicMapping
 from schemas.publicrows import UnmappedError
 from tasks.hubrows import dataset_rows
@@ -52,8 +61,20 @@ class _Rows:
     """What to call each in a report."""
 
 
-def read_sources(config: RunConfig, base: Path) -> dict[str, RawData]:
-    """The run's data by split: `train`, and `evaluation` where the config has any.
+def gone_sources(config: RunConfig, base: Path) -> tuple[str, ...]:
+    """Splits of which a file, or a data set's folder, is not where the config says."""
+    gone = [
+        str(place[1])
+        for place, source in plain_sources(config.data)
+        if isinstance(source, FileSource | HuggingFaceSource)
+        and not resolve(source.path, base).exists()
+        and not (isinstance(source, HuggingFaceSource) and is_hub_name(source.path))
+    ]
+    return tuple(dict.fromkeys(gone))
+
+
+def read_sources(config: RunConfig, base: Path, *, without: Collection[str] = ()) -> dict[str, RawData]:
+    """The run's data by split: `train`, and `evaluation` where the config has any; `without`: splits to leave out.
 
     Frames have exactly `COLUMNS`; `prompt` is text, or canonical JSON where `is_messages`. `base` is the folder that
     the config's relative paths start from. Raises DataError with the faults of all splits.
@@ -61,7 +82,7 @@ def read_sources(config: RunConfig, base: Path) -> dict[str, RawData]:
     found: dict[str, RawData] = {}
     faults: list[str] = []
     for split, source in ((TRAIN, config.data.train), (EVALUATION, config.data.evaluation)):
-        if source is None:
+        if source is None or split in without:
             continue
         try:
             found[split] = read_source(source, base, split=split)

@@ -15,7 +15,8 @@ from tasks.evaluate import EVALUATED
 from tasks.journal import EVENTS, read_events
 from tasks.ledger import Ledger
 from tasks.lock import is_held, moved_at, read_holder
-from tasks.runfile import read_run_file
+from tasks.relocated import is_called
+from tasks.runfile import RunFile, read_run_file
 from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore
 from tasks.stored import StoredCommit
@@ -62,6 +63,9 @@ class Measured(Record):
 
 class RunStatus(Record):
     run_id: str
+    """The folder's name."""
+    origin: str | None = None
+    """The run that this one is a copy of, or what its folder was called before."""
     state: str
     """new, running, done, stopped, paused, interrupted, failed, crashed (nobody works on it and nobody said why), or
     damaged (in a list of runs: a file that all rests on is not what was written)."""
@@ -110,14 +114,15 @@ def status_of(folder: Path) -> RunStatus | None:
     state, reason = _state(ended, running=running)
     measured = evaluated.measured(events, up_to=len(commits) - 1)
     return RunStatus(
-        run_id=run_file.run_id,
+        run_id=folder.name or folder.resolve().name,
+        origin=_origin(run_file, folder),
         state=state,
         reason=reason,
         iteration=max(commits[-1].iteration + 1, 0) if commits else 0,
         iterations=config.iterations,
         policy_sha256=commits[-1].state.policy.fingerprint.policy_sha256 if commits else None,
         ledger_head=ledger.head,
-        config_sha256=config.sha256,
+        config_sha256=run_file.config_sha256_at(len(commits)),
         lineage=commits[-1].lineage if commits else 0,
         first_evaluation=measured[0] if measured else None,
         latest_evaluation=measured[-1] if measured else None,
@@ -162,6 +167,11 @@ def _newest_checkpoint(disk: LocalDisk) -> tuple[int | None, str | None]:
                 return version, f"{path} {what}: resume will use an older checkpoint"
         return version, None
     return None, None
+
+
+def _origin(run_file: RunFile, folder: Path) -> str | None:
+    is_here = run_file.run_id == folder.name or is_called(folder, run_file.run_id)
+    return (run_file.origin[-1] if run_file.origin else None) if is_here else run_file.run_id
 
 
 def all_runs(runs: Path) -> list[RunStatus]:

@@ -132,7 +132,8 @@ def _lasts(streak: int, config: RunConfig, commits: History, holds: Callable[[Co
     """Whether the last `streak` iterations are all so, under the present config."""
     # (The newest first, which is mostly not so and ends the matter.)
     latest = (commits[-ago] for ago in range(1, streak + 1))
-    return len(commits) >= streak and all(holds(commit) and commit.config_sha256 == config.sha256 for commit in latest)
+    present = commits.config_sha256 or config.sha256
+    return len(commits) >= streak and all(holds(commit) and commit.config_sha256 == present for commit in latest)
 
 
 _RULES = (_target, _plateau, _truncated, _non_finite, _no_signal, _exhausted, _blow_up)

@@ -17,6 +17,8 @@ class TrackingStatus:
     uri: str | None = None
     experiment: str | None = None
     mlflow_run_id: str | None = None
+    folder: str | None = None
+    """Whose MLflow run that is: the run's id and folder when it was last copied. A copy has its own."""
     run_url: str | None = None
     behind: int = 0
     """Journal lines that are not in MLflow yet."""

@@ -17,12 +17,16 @@ class RecordedGroup:
     boot_id: str
     pids: list[int]
     start_times: list[int]
+    place: str | None = None
+    """The folder that the file was written in: in a copy of that folder the file is of somebody else's processes."""
 
 
 def write_pid_file(path: Path, pids: list[int]) -> None:
     """Record the processes, each the leader of its own session, in one atomic step."""
-    group = RecordedGroup(boot_id=_boot_id(), pids=pids, start_times=[start_time(pid) or 0 for pid in pids])
     path.parent.mkdir(parents=True, exist_ok=True)
+    group = RecordedGroup(
+        boot_id=_boot_id(), pids=pids, start_times=[start_time(pid) or 0 for pid in pids], place=_place(path)
+    )
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(asdict(group)))
     temporary.replace(path)
@@ -31,13 +35,13 @@ def write_pid_file(path: Path, pids: list[int]) -> None:
 def reap(path: Path) -> list[int]:
     """Kill what a pid file records and is still the same process; return the pids that were killed.
 
-    A file that is missing, torn or from another boot records nobody.
+    A file that is missing, torn, from another boot or copied from another folder records nobody.
     """
     try:
         group = RecordedGroup(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return []
-    if group.boot_id != _boot_id():
+    if group.boot_id != _boot_id() or group.place not in (None, _place(path)):
         return []
     same = [pid for pid, started in zip(group.pids, group.start_times, strict=True) if start_time(pid) == started]
     for pid in same:
@@ -62,6 +66,12 @@ def start_time(pid: int) -> int | None:
         return None
     # The command name stands in brackets and may itself hold blanks and brackets: count from the last one.
     return int(stat[stat.rindex(")") + 2 :].split()[19])
+
+
+def _place(path: Path) -> str:
+    """Stays the same when the folder is renamed, and is another one for a copy of it."""
+    folder = path.parent.stat()
+    return f"{folder.st_dev}:{folder.st_ino}"
 
 
 def _boot_id() -> str:

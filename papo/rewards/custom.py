@@ -8,14 +8,15 @@ from collections.abc import Callable
 from dataclasses import asdict, field
 from functools import lru_cache
 from hashlib import sha256
-from inspect import getsourcefile
 from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from papo.errors import ConfigError
+from papo.rewards.customcode import code_sha256, source_files
 from papo.rewards.verdict import Verdict
-from papo.values import value
+from papo.values import LATER, value
 
 Setting = bool | int | float | str
 SAMPLE_COMPLETION, SAMPLE_REFERENCE = "<think>1+1=2</think>The answer is \\boxed{2}.", "2"
@@ -37,13 +38,25 @@ class CustomReward:
     """Further arguments, by name."""
     correct_from: float = 1.0
     """Rewards from here on count as correct."""
+    code: str | None = field(default=None, metadata=LATER)
+    """SHA-256 of its source, which papo writes here when a run begins; the source is kept in the run. Covered are the
+    function's file and the modules that it imports and that are in no installed package."""
 
     @property
     def version(self) -> str:
-        """The settings and the hash of the file that the function is in: edited code is another reward."""
-        source = getsourcefile(load(self.target))
-        code = sha256(Path(source).read_bytes()).hexdigest() if source else "none"
-        return f"custom/1 {json.dumps(asdict(self), sort_keys=True)} sha256={code}"
+        """The settings and the hash of the function's source: edited code is another reward."""
+        settings = {name: part for name, part in asdict(self).items() if name != "code"}
+        found = code_sha256(self.sources())
+        if self.code is not None and found != self.code:
+            raise ConfigError(
+                f"The source of {self.target} was edited while the run used it: it hashes to {found[:16]}… now, and to "
+                f"{self.code[:16]}… in the run's config. Restore it, or resume the run, which says how to go on."
+            )
+        return f"custom/1 {json.dumps(settings, sort_keys=True)} sha256={found}"
+
+    def sources(self) -> dict[str, bytes]:
+        """The files that the function is made of, by the path under which they can be imported."""
+        return source_files(load(self.target))
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion. Raises what the function raises, and TypeError for a result that is no reward."""
@@ -69,13 +82,38 @@ class CustomReward:
             return f"{self.target} fails on a sample completion ({type(error).__name__}: {error})"
 
 
+_KEPT: dict[str, Path] = {}
+"""By target: the folder with a copy of its source that stands in for it where it is gone."""
+
+
+def use_copy(target: str, folder: Path) -> bool:
+    """Load `target` from `folder`, which holds what `sources` gave, if its own source is gone; whether it is."""
+    place = target.rpartition(":")[0]
+    if place.endswith(".py"):
+        gone = not Path(place).is_file()
+    else:
+        try:
+            gone = importlib.util.find_spec(place) is None
+        except (ImportError, ValueError):
+            gone = True
+    if gone:
+        _KEPT[target] = folder
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+        importlib.invalidate_caches()
+        load.cache_clear()
+    return gone
+
+
 @lru_cache(maxsize=32)
 def load(target: str) -> Callable[..., Any]:
     """The function of a target. Raises ValueError, or what importing it raises."""
     place, colon, name = target.rpartition(":")
     if not (place and colon and name):
         raise ValueError(f"{target!r} is no target: write package.module:function or path/to/file.py:function")
-    module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    kept = _KEPT.get(target)
+    file = Path(place) if kept is None else kept / Path(place).name
+    module = _from_file(file) if place.endswith(".py") else importlib.import_module(place)
     found = getattr(module, name, None)
     if not callable(found):
         raise ValueError(f"{place} has no function {name!r}")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from papo.engines.text_models import Activation, ChatInput, Classifier, Head, ModelInput, Truncate
 from papo.rewards.verdict import Verdict, VerdictStatus
-from papo.values import OPERATIONAL, value
+from papo.values import LATER, OPERATIONAL, value
 
 
 @value
@@ -37,6 +37,8 @@ class RewardModel:
     """Completions cut off at the token limit earn 0, or are scored like any other."""
     trust_remote_code: bool = False
     """Run code that the model folder brings along. Leave it off unless you have read that code."""
+    files: str | None = field(default=None, metadata=LATER)
+    """SHA-256 of the folder's files, which papo writes here when a run begins: with other files it is another model."""
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 1:
@@ -51,7 +53,7 @@ class RewardModel:
     @property
     def version(self) -> str:
         """The settings; what the model's files hash to is added by who reads them."""
-        settings = {name: part for name, part in asdict(self).items() if name != "path"}
+        settings = {name: part for name, part in asdict(self).items() if name not in ("path", "files")}
         return f"reward_model/1 {json.dumps(settings, sort_keys=True)}"
 
     @property

@@ -22,7 +22,8 @@ from schemas.config import RunConfig
 from tasks.clock import WallClock
 from tasks.disk import LocalDisk
 from tasks.lock import FileLease
-from tasks.opening import Surroundings, open_run
+from tasks.opening import open_run
+from tasks.surroundings import Surroundings
 from tests.simulation.engine import ScriptedEngine
 from tests.simulation.world import CONFIG, sources
 

@@ -11,8 +11,9 @@ from papo.judges import Judge
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from tasks.calling import direct
-from tasks.opening import Surroundings, close_run, open_run
+from tasks.opening import close_run, open_run
 from tasks.run import RawData, Run
+from tasks.surroundings import Surroundings
 from tests.simulation.disk import Faults, SimDisk
 from tests.simulation.engine import ScriptedEngine
 

@@ -13,9 +13,10 @@ from tasks.calling import direct
 from tasks.disk import Disk, LocalDisk
 from tasks.journal import read_lines
 from tasks.lock import FileLease
-from tasks.opening import Surroundings, close_run, open_run
+from tasks.opening import close_run, open_run
 from tasks.run import Run
 from tasks.store import RunStore
+from tasks.surroundings import Surroundings
 from tests.simulation.engine import ScriptedEngine
 from tests.simulation.world import Silent, SimClock, config_with, sources
 
