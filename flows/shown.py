@@ -71,11 +71,11 @@ def flow_runs(run: Run) -> list[UUID]:
     over, because that one holds the lock."""
     if not run.disk.exists(EVENTS):
         return []
-    ids, origin = list[UUID](), None
+    ids, origin = list[UUID](), list[str]()
     for line in read_lines(run.disk.read_tail(EVENTS, TAIL)):
-        if line.get("event") == "opened" and line.get("origin") != origin:
+        if line.get("event") == "opened" and (line.get("origin") or []) != origin:
             # Before that, the journal is of the run that this one is a copy of: what advances that one may be alive.
-            ids, origin = [], line.get("origin")
+            ids, origin = [], line.get("origin") or []
         elif line.get("event") == FLOW_RUN:
             ids.append(UUID(line["flow_run_id"]))
     return list(dict.fromkeys(reversed(ids)))[:EARLIER]
