@@ -65,6 +65,7 @@ def _open(
     identified = identify(around, run_id, config, head=head, amend=amend)
     run_file, sources = identified.run_file, identified.sources
     lease.raise_above(commits)
+    mended = ledger.open()
     for folder in FOLDERS:
         ensure_folder(disk, folder)
     _sweep(disk, commits)
