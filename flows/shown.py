@@ -1,5 +1,6 @@
 """A reporter that also shows the run in the Prefect UI."""
 
+from typing import Any
 from uuid import UUID
 
 from flows.artifacts import ROWS, Artifacts
@@ -71,11 +72,12 @@ def flow_runs(run: Run) -> list[UUID]:
     over, because that one holds the lock."""
     if not run.disk.exists(EVENTS):
         return []
-    ids, origin = list[UUID](), list[str]()
+    ids = list[UUID]()
+    origin: Any = None
     for line in read_lines(run.disk.read_tail(EVENTS, TAIL)):
-        if line.get("event") == "opened" and (line.get("origin") or []) != origin:
+        if line.get("event") == "opened" and line.get("origin") != origin:
             # Before that, the journal is of the run that this one is a copy of: what advances that one may be alive.
-            ids, origin = [], line.get("origin") or []
+            ids, origin = [], line.get("origin")
         elif line.get("event") == FLOW_RUN:
             ids.append(UUID(line["flow_run_id"]))
     return list(dict.fromkeys(reversed(ids)))[:EARLIER]

@@ -1,5 +1,6 @@
 """How often rows were solved, from a run's frames alone."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ def committed(folder: Path, iteration: int, stages: dict[str, pl.DataFrame]) -> 
     for stage, frame in stages.items():
         path = home / f"{stage}.parquet"
         frame.write_parquet(path)
-        entries.append({"stage": stage, "path": str(path.relative_to(folder))})
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        entries.append({"stage": stage, "path": str(path.relative_to(folder)), "output_sha256": sha256})
     (home / "commit.json").write_text(json.dumps({"entries": entries}))
 
 

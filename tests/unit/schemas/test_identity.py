@@ -26,6 +26,7 @@ NO_IDENTITY = {
     "model.cold_start",
     "engine.device",
     "engine.ranks",
+    "engine.stall_seconds",
     "engine.zero_stage",
     "engine.micro_batch_size",
     "engine.activation_checkpointing",

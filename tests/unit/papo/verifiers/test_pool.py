@@ -32,6 +32,8 @@ def boxed(answer: str) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Generator[None]:
+    """Also before: other tests of this process leave workers to the next one."""
+    rest_all()
     yield
     rest_all()
 
