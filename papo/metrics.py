@@ -45,7 +45,7 @@ class UpdateStats:
     skipped_steps: int
     """Optimizer steps not applied because loss or gradient was not finite; the schedule does not move."""
     no_signal: bool
-    """Every advantage was 0 (and no KL or entropy term acts), so the policy was left as it was."""
+    """No optimizer step had a signal, so the policy was left as it was."""
     first_ratio_deviation: float
     """Largest |ratio − 1| in the first pass over the batch; 0 if old_logprobs are the policy's own."""
     sampler_gap_mean: float | None
@@ -64,6 +64,10 @@ class UpdateStats:
     """(Σ r)² / (n·Σ r²): the share of the tokens that importance weights leave; 1 = sampler and trainer agree."""
     clamped_log_ratios: int
     """Training tokens whose log-ratio was beyond log_ratio_clamp."""
+    steps_without_signal: int = 0
+    """Optimizer steps not taken, as the rows of the mini-batch had nothing to learn from: every training token has
+    advantage 0 (or correction weight 0) and no KL or entropy term acts, or all are masked or rejected. Neither
+    weights, moments nor the schedule move."""
     micro_batch_size: int | None
     """Rows of a micro-batch, after it was halved because memory ran out; None where memory was enough."""
     rejected_ratio: float | None = None
@@ -94,6 +98,8 @@ class PrmStats:
     """Optimizer steps applied."""
     skipped_steps: int
     """Optimizer steps not applied because loss or gradient was not finite."""
+    steps_without_signal: int = 0
+    """Optimizer steps not taken, as no row of the mini-batch has a training token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

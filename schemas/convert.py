@@ -1,11 +1,11 @@
 """Between frames and the method's arrays: rows in, rows out, in the same order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from papo.advantages import implicit_token_rewards, kl_rewards, prime_normalized, zero_reason
+from papo.advantages import Prime, implicit_token_rewards, kl_rewards, prime_normalized, zero_reason
 from papo.algorithm import Algorithm
 from papo.errors import DataError
 from papo.rollouts import AdvantageTerms, Ragged, ScoredRollouts
@@ -51,7 +51,7 @@ def scored_rollouts(
     joined = _joined(frames)
     _check_relations(joined)
     steps = frames.scores is not None
-    return ScoredRollouts(
+    scored = ScoredRollouts(
         group=joined["group_id"].cast(pl.Int64).to_numpy(),
         outcome=_numbers(joined["outcome_reward"]),
         correct=joined["correct"].fill_null(False).to_numpy().astype(bool),
@@ -67,6 +67,18 @@ def scored_rollouts(
         truncated=(joined["finish_reason"] == "length").to_numpy().astype(bool),
         iteration=iteration,
     )
+    return _normalized(scored, algorithm) if frames.implicit is not None else scored
+
+
+def _normalized(scored: ScoredRollouts, algorithm: Algorithm) -> ScoredRollouts:
+    """With the implicit PRM's rewards as `prime_norm` says, by the rows and tokens that take part."""
+    estimator, rewards = algorithm.advantage, scored.token_rewards
+    if rewards is None or not isinstance(estimator, Prime):
+        return scored
+    normalized = prime_normalized(
+        rewards, prime_norm=algorithm.implicit_prm.prime_norm, where=estimator.trained(scored).mask
+    )
+    return replace(scored, token_rewards=normalized)
 
 
 def _joined(frames: BatchFrames) -> pl.DataFrame:
@@ -123,14 +135,13 @@ def _token_rewards(joined: pl.DataFrame, algorithm: Algorithm, kl_coef: float | 
     """The implicit PRM's rewards, or the KL in the reward; None where the algorithm has neither."""
     if "prm_logprobs" in joined.columns:
         prm = algorithm.implicit_prm
-        rewards = implicit_token_rewards(
+        return implicit_token_rewards(
             _ragged(joined["prm_logprobs"]),
             _ragged(joined["ref_logprobs" if algorithm.prm_reference else "old_logprobs"]),
             beta=prm.beta_train,
             granularity=prm.prime_granularity,
             last_token=prm.prime_last_token,
         )
-        return prime_normalized(rewards, prime_norm=prm.prime_norm)
     if not algorithm.use_kl_in_reward:
         return None
     return kl_rewards(

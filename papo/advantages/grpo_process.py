@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from papo.advantages.normalize import check_normalizer, group_normalize
+from papo.advantages.normalize import check_normalizer, group_normalize, has_peers
 from papo.advantages.tokens import token_terms, training_tokens
 from papo.needs import Needs
 from papo.rollouts import AdvantageTerms, Ragged, ScoredRollouts
@@ -45,13 +45,16 @@ class GrpoProcess:
     def __call__(self, rollouts: ScoredRollouts) -> AdvantageTerms:
         """Terms, all in `process`. A failed step (NaN) leaves the statistics and adds nothing.
 
+        A row that alone in its group has scored steps has nothing to be compared with: it gets 0.
+
         Raises ValueError without step_scores and step_ends.
         """
         ends, scores = steps_of(rollouts, "grpo_process")
         row = np.repeat(np.arange(scores.rows), scores.lengths)
-        known = np.where(rollouts.scorable[row], scores.values, np.nan)
-        group = rollouts.group[row]
-        rewards = group_normalize(known, group, ddof=self.std_ddof, eps=self.advantage_eps)
+        has_steps = np.bincount(row[~np.isnan(scores.values)], minlength=scores.rows) > 0
+        compared = has_peers(rollouts.outcome, rollouts.group, where=has_steps)
+        known = np.where(compared[row], scores.values, np.nan)
+        rewards = group_normalize(known, rollouts.group[row], ddof=self.std_ddof, eps=self.advantage_eps)
         tokens = training_tokens(rollouts)
         credit = step_credit(rewards, ~np.isnan(known), Ragged(values=ends.values, offsets=scores.offsets),
                              rollouts=rollouts, process_return=self.process_return)  # fmt: skip

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+from jaxtyping import Bool
 
 from papo.rollouts import Ragged, Values, ragged
 
@@ -41,12 +42,18 @@ def implicit_token_rewards(
     return ragged(rows)
 
 
-def prime_normalized(rewards: Ragged, *, prime_norm: PrimeNorm) -> Ragged:
-    """batch_norm: divided by the largest |Σ_{s ≥ t} r_s| of the batch + 1e-6, so that returns are within ±1."""
+def prime_normalized(
+    rewards: Ragged, *, prime_norm: PrimeNorm, where: Bool[np.ndarray, " items"] | None = None
+) -> Ragged:
+    """batch_norm: divided by the largest |Σ_{s ≥ t} r_s| of the batch + 1e-6, so that returns are within ±1.
+
+    `where`: the tokens that take part (None: all); the others neither add to a sum nor are the largest.
+    """
     if prime_norm == "none":
         return rewards
+    counted = rewards if where is None else Ragged(values=np.where(where, rewards.values, 0.0), offsets=rewards.offsets)
     largest = max(
-        (np.abs(np.cumsum(rewards.row(row)[::-1])).max(initial=0.0) for row in range(rewards.rows)), default=0.0
+        (np.abs(np.cumsum(counted.row(row)[::-1])).max(initial=0.0) for row in range(counted.rows)), default=0.0
     )
     return Ragged(values=rewards.values / (largest + 1e-6), offsets=rewards.offsets)
 

@@ -1,11 +1,12 @@
 """Several rewards a rollout, summed before or after they are normalised (GDPO, arXiv:2601.05242; TRL)."""
 
+from math import fsum
 from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64
 
-from papo.advantages.normalize import Scale, check_normalizer, group_normalize
+from papo.advantages.normalize import Scale, batch_scale, check_normalizer, group_normalize, has_peers
 from papo.needs import Needs
 from papo.rollouts import AdvantageTerms, Mask, ScoredRollouts, Values
 from papo.values import value
@@ -13,7 +14,7 @@ from papo.values import value
 
 @value
 class MultiReward:
-    """sum_then_normalize: A = z of Σ_k w_k·r_k.   normalize_then_sum: A = z over the batch of Σ_k w_k·(z of r_k)."""
+    """sum_then_normalize: A = z of Σ_k w_k·r_k.   normalize_then_sum: A = Σ_k w_k·(z of r_k) / its std in the batch."""
 
     kind: Literal["multi_reward"] = "multi_reward"
     reward_weights: tuple[float, ...] = (1.0,)
@@ -69,9 +70,10 @@ class MultiReward:
             for column in rewards.T
         ]
         summed = self._weighted(np.stack(parts, axis=1), known)
-        whole_batch = np.zeros_like(rollouts.group)
-        return group_normalize(summed, whole_batch, ddof=self.std_ddof, eps=self.advantage_eps)
+        compared = np.any([has_peers(column, rollouts.group, where=known) for column in rewards.T], axis=0)
+        return batch_scale(summed, where=compared, ddof=self.std_ddof, eps=self.advantage_eps)
 
     def _weighted(self, rewards: Float64[np.ndarray, "rollouts rewards"], known: Mask) -> Values:
-        """Σ_k w_k·x_k over the rewards that a row has; NaN where it has none."""
-        return np.where(known, (np.nan_to_num(rewards) * np.array(self.reward_weights)).sum(axis=1), np.nan)
+        """Σ_k w_k·x_k over the rewards that a row has, exactly rounded whatever their order; NaN where it has none."""
+        weighted = np.nan_to_num(rewards) * np.array(self.reward_weights)
+        return np.where(known, np.array([fsum(row) for row in weighted]), np.nan)

@@ -27,7 +27,8 @@ def group_normalize(
 
     The mean is the group's; `scale` says whose standard deviation divides: the group's (GRPO, arXiv:2402.03300), the
     whole batch's (arXiv:2508.08221), or none (Dr. GRPO, arXiv:2503.20783). With `where` the statistics are those of
-    the kept rows only: PAPO's correct-subset rule (arXiv:2603.26535 eq. 4). NaN counts as not kept.
+    the kept rows only: PAPO's correct-subset rule (arXiv:2603.26535 eq. 4). NaN counts as not kept. The batch's
+    deviation is that of the rewards, so a row that is alone in its group counts in it (TRL).
     Sums are exactly rounded, so the order of the rows changes no bit of the result.
     """
     kept = _kept(values, where)
@@ -51,6 +52,26 @@ def comparable(values: Values, group: Groups, *, where: Mask | None = None, at_l
     for members in _comparable_groups(values, group, _kept(values, where), at_least=at_least):
         mask |= members
     return mask
+
+
+def has_peers(values: Values, group: Groups, *, where: Mask | None = None) -> Mask:
+    """Rows that are kept and have another kept row in their group: those that a group's baseline exists for."""
+    kept = _kept(values, where)
+    _, index = np.unique(group, return_inverse=True)
+    return kept & (np.bincount(index, weights=kept)[index] > 1)
+
+
+def batch_scale(advantages: Values, *, where: Mask, ddof: int = 1, eps: float = 1e-6) -> Values:
+    """Advantages divided by their standard deviation over the rows `where` they have a baseline (+ eps); 0 elsewhere.
+
+    They are not centred: those of each group sum to 0, so their mean is 0 but for rounding. Subtracting the rounding
+    would give a group of equal rewards an advantage.
+    """
+    scaled = np.zeros_like(advantages)
+    deviation = _std(advantages[where], ddof=ddof)
+    if deviation > 0:
+        scaled[where] = advantages[where] / (deviation + eps)
+    return scaled
 
 
 def _kept(values: Values, where: Mask | None) -> Mask:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from papo.advantages.normalize import check_normalizer, group_normalize, leave_one_out
+from papo.advantages.normalize import check_normalizer, group_normalize, has_peers, leave_one_out
 from papo.advantages.papo import check_weight
 from papo.advantages.tokens import Flat, TrainingTokens, check_discount, token_terms, training_tokens, whitening
 from papo.needs import Needs
@@ -53,19 +53,27 @@ class Prime:
         return Needs(implicit_prm=True)
 
     def __call__(self, rollouts: ScoredRollouts) -> AdvantageTerms:
-        """Terms with the mean of each part over the row's tokens. A row that is alone in its group gets 0.
+        """Terms with the mean of each part over the row's tokens. A row without a baseline gets 0: see `trained`.
 
         Raises ValueError without token_rewards.
         """
         if rollouts.token_rewards is None:
             raise ValueError("prime needs token_rewards, those of the implicit PRM: run the implicit stage.")
-        tokens = training_tokens(rollouts)
+        tokens = self.trained(rollouts)
         process = self.reward_dpo_coef * self._process_returns(rollouts, tokens)
         outcome = self.reward_gt_coef * self._outcome_returns(rollouts, tokens)
         if self.prime_impl == "verl":
             mean, scale = whitening(outcome + process, eps=self.whiten_eps, count_eps=self.whiten_count_eps)
             outcome, process = (outcome - mean) * scale, process * scale
         return token_terms(tokens, outcome=outcome, process=process, process_active=tokens.counts > 0)
+
+    def trained(self, rollouts: ScoredRollouts) -> TrainingTokens:
+        """The tokens that take part, also in what is of the whole batch: `whitening`, and prime_norm's largest return.
+
+        A row that is alone in its group has no baseline and no part, except in the reinforce form, which has none.
+        """
+        alone_too = self.prime_form == "reinforce"
+        return training_tokens(rollouts, where=None if alone_too else has_peers(rollouts.outcome, rollouts.group))
 
     def _process_returns(self, rollouts: ScoredRollouts, tokens: TrainingTokens) -> Flat:
         assert rollouts.token_rewards is not None
@@ -75,7 +83,11 @@ class Prime:
         return tokens.suffix_sums(rewards, discount=self.gamma_process)
 
     def _less_baseline(self, rewards: Flat, rollouts: ScoredRollouts, tokens: TrainingTokens) -> Flat:
-        """Each token's reward against the row means of its group; 0 where the row has no peer with tokens."""
+        """Each token's reward against the row means of its group; 0 where the row has no peer with tokens.
+
+        Where all means are equal, so is every baseline, and no rounding is left between a token and its equal. The grpo
+        form then gives 0: rows of equal means have no deviation to divide by.
+        """
         means = tokens.means(rewards)
         relative = np.zeros_like(rewards)
         for group in np.unique(rollouts.group):
@@ -84,7 +96,9 @@ class Prime:
             if count < 2:
                 continue
             total = np.sort(means[members]).sum()
-            if self.prime_form == "grpo":
+            if means[members].min() == means[members].max():
+                relative[own] = self._among_equals(rewards[own] - means[members][0], count)
+            elif self.prime_form == "grpo":
                 deviation = np.sort(means[members]).std(ddof=self.std_ddof)
                 relative[own] = (rewards[own] - total / count) / (deviation + self.advantage_eps)
             elif self.prime_impl == "verl":
@@ -92,6 +106,11 @@ class Prime:
             else:
                 relative[own] = rewards[own] - (total - means[tokens.row[own]]) / (count - 1)
         return relative
+
+    def _among_equals(self, differences: Flat, count: int) -> Flat:
+        if self.prime_form == "grpo":
+            return np.zeros_like(differences)
+        return differences * count / (count - 1) if self.prime_impl == "verl" else differences
 
     def _outcome_returns(self, rollouts: ScoredRollouts, tokens: TrainingTokens) -> Flat:
         rewards = np.zeros(len(tokens.row))

@@ -104,8 +104,6 @@ class Prpo:
             case "center":
                 return group_normalize(rewards, group, scale="none")
             case "center_plus_prm_mean":
-                counts = np.bincount(tokens.row[has_score], minlength=len(rewards))
-                scored = tokens.sums(np.where(has_score, score_of, 0.0)) / np.maximum(counts, 1)
-                return group_normalize(rewards + scored, group, scale="none")
+                return group_normalize(rewards + tokens.means(score_of, where=has_score), group, scale="none")
             case "zscore" | "match_mean":
                 return group_normalize(rewards, group, ddof=self.std_ddof, eps=self.advantage_eps)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from papo.advantages.normalize import group_normalize
+from papo.advantages.normalize import group_normalize, has_peers
 from papo.advantages.tokens import (
     check_discount,
     penalised_outcome,
@@ -73,8 +73,7 @@ class ReinforcePlusPlusBaseline:
     def __call__(self, rollouts: ScoredRollouts) -> AdvantageTerms:
         """Per-row terms. A row that is alone in its group has no baseline: it takes no part and gets 0."""
         rewards = penalised_outcome(rollouts)
-        sizes = np.array([(rollouts.scorable & (rollouts.group == own)).sum() for own in rollouts.group])
-        tokens = training_tokens(rollouts, where=sizes > 1)
+        tokens = training_tokens(rollouts, where=has_peers(rewards, rollouts.group))
         centred = group_normalize(rewards, rollouts.group, scale="none")
         flat = whitened(centred[tokens.row], eps=self.whiten_eps, count_eps=self.whiten_count_eps)
         outcome = tokens.means(flat) + 0.0

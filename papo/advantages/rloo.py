@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from papo.advantages.normalize import check_normalizer, group_normalize, leave_one_out
+from papo.advantages.normalize import batch_scale, check_normalizer, has_peers, leave_one_out
 from papo.advantages.tokens import penalised_outcome
 from papo.needs import Needs
-from papo.rollouts import AdvantageTerms, ScoredRollouts, Values
+from papo.rollouts import AdvantageTerms, ScoredRollouts
 from papo.values import value
 
 
@@ -20,7 +20,7 @@ class Rloo:
 
     kind: Literal["rloo"] = "rloo"
     normalize_advantages: bool = False
-    """Centre and divide the advantages over the whole batch afterwards (TRL's option)."""
+    """Divide the advantages by their standard deviation over the batch's rows that have a baseline (TRL's option)."""
     advantage_eps: float = 1e-4
     """Added to the batch's standard deviation (TRL: 1e-4)."""
     token_level: ClassVar[bool] = False
@@ -35,14 +35,10 @@ class Rloo:
 
     def __call__(self, rollouts: ScoredRollouts) -> AdvantageTerms:
         """Per-row terms; a row that is alone, or whose group's rewards are all equal, gets exactly 0."""
-        outcome = leave_one_out(penalised_outcome(rollouts), rollouts.group)
+        rewards = penalised_outcome(rollouts)
+        outcome = leave_one_out(rewards, rollouts.group)
         if self.normalize_advantages:
-            outcome = self._normalized(outcome, rollouts)
+            outcome = batch_scale(outcome, where=has_peers(rewards, rollouts.group), eps=self.advantage_eps)
         return AdvantageTerms(
             outcome=outcome, process=np.zeros_like(outcome), process_active=np.zeros(len(outcome), dtype=np.bool_)
         )
-
-    def _normalized(self, outcome: Values, rollouts: ScoredRollouts) -> Values:
-        everyone = np.zeros_like(rollouts.group)
-        scored = np.where(rollouts.scorable, outcome, np.nan)
-        return group_normalize(scored, everyone, eps=self.advantage_eps)

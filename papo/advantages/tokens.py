@@ -45,12 +45,15 @@ class TrainingTokens:
         ends = np.cumsum(self.counts)
         return np.array([fsum(flat[end - count : end]) for end, count in zip(ends, self.counts, strict=True)])
 
-    def means(self, flat: Flat) -> Values:
-        """The mean over each row's training tokens; the value itself where all are equal, 0 where there are none."""
-        means = self.sums(flat) / np.maximum(self.counts, 1)
+    def means(self, flat: Flat, *, where: FlatMask | None = None) -> Values:
+        """The mean over each row's training tokens (`where`); the value itself where all are equal, 0 without any."""
+        counted = np.ones(len(flat), dtype=np.bool_) if where is None else where
+        counts = np.bincount(self.row[counted], minlength=len(self.counts))
+        means = self.sums(np.where(counted, flat, 0.0)) / np.maximum(counts, 1)
         starts = np.cumsum(self.counts) - self.counts
-        for row in np.flatnonzero(self.counts):
-            own = flat[starts[row] : starts[row] + self.counts[row]]
+        for row in np.flatnonzero(counts):
+            tokens = slice(starts[row], starts[row] + self.counts[row])
+            own = flat[tokens][counted[tokens]]
             if own.min() == own.max():
                 means[row] = own[0]
         return means

@@ -1,6 +1,7 @@
 """What looks at the whole batch before its divisors are counted: rejection of rows and tokens, normalised weights."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ import torch
 from papo.algorithm import Algorithm
 from papo.engines.batching import aligned
 from papo.errors import EngineError
-from papo.losses import corrections, within_kl_band
+from papo.losses import batch_normalized, corrections, within_kl_band
 
 Lists = Sequence[Sequence[float]]
 CPU = torch.device("cpu")
@@ -25,16 +26,21 @@ def kept_tokens(algorithm: Algorithm, columns: Mapping[str, Any]) -> tuple[list[
         return masks, None
     mask = aligned(masks, device=CPU).bool()
     weights = None
+    settings = algorithm.rollout_correction
     if algorithm.needs.corrections:
         old, sampler = (_table(columns, name) for name in ("old_logprobs", "sampler_logprobs"))
-        made = corrections(algorithm.rollout_correction, old, sampler, mask, log_ratio_clamp=algorithm.log_ratio_clamp)
-        mask = made.kept
-        weights = _cut(made.weights.tolist(), masks) if algorithm.rollout_correction.weighs else None
+        # Not normalised yet: what the band rejects takes no part in the mean either.
+        plain = replace(settings, rollout_is_batch_normalize=False)
+        made = corrections(plain, old, sampler, mask, log_ratio_clamp=algorithm.log_ratio_clamp)
+        mask, weights = made.kept, made.weights
     if algorithm.kl_band is not None:
         low, high = algorithm.kl_band
         rows = within_kl_band(_table(columns, "full_kl"), mask, low=low, high=high)
         mask = mask & rows[:, None]
-    return _cut(mask.tolist(), masks), weights
+    if weights is not None and settings.rollout_is_batch_normalize:
+        weights = batch_normalized(settings, weights, mask)
+    given = _cut(weights.tolist(), masks) if weights is not None and settings.weighs else None
+    return _cut(mask.tolist(), masks), given
 
 
 def _table(columns: Mapping[str, Any], name: str) -> torch.Tensor:

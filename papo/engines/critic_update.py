@@ -39,14 +39,23 @@ class CriticTraining:
     settings: EngineSettings
     rank: int
 
-    def step(self, chosen: Sequence[int]) -> CriticStep:
-        """One step on the rows `chosen`. The loss is a mean over training tokens, whatever the policy's aggregation."""
+    def step(self, chosen: Sequence[int]) -> CriticStep | None:
+        """One step on the rows `chosen`. The loss is a mean over training tokens, whatever the policy's aggregation.
+
+        None where no row has a training token, and so a return to be trained towards: that is no step.
+        """
         update = self.request.critic
         assert update is not None
+        if not self._has_target(chosen):
+            return None
         weights = row_weights(self.rows.training_tokens[list(chosen)], mode="token-mean")
         sums = within_memory(self.learner, lambda size: self._add_up(chosen, weights, size))
         finite = all(np.isfinite(number) for number in sums.values())
         return CriticStep(sums, *self.learner.step(update.optimizer, finite=finite))
+
+    def _has_target(self, chosen: Sequence[int]) -> bool:
+        """Whether the loss of these rows can have a gradient: a training token, and a weight."""
+        return bool(self.rows.training_tokens[list(chosen)].any()) and self.request.algorithm.vf_coef != 0.0
 
     def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
         lengths = [self.rows.examples[row].length for row in chosen]

@@ -67,7 +67,7 @@ class Learner:
         """
         norm = self._gradient_norm()
         if not finite or not np.isfinite(norm):
-            self._drop_gradients()
+            self.discard()
             return norm, False
         rate = learning_rate(settings, step=self.optimizer_steps)
         for group in self._optimizer.param_groups:
@@ -81,6 +81,10 @@ class Learner:
         self.optimizer_steps += 1
         return norm, True
 
+    def discard(self) -> None:
+        """Drop the gathered gradient without a step: weights, moments and the step count stay as they are."""
+        self._drop_gradients()
+
     @property
     def is_whole(self) -> bool:
         """Whether micro-batches have as many rows as the settings say."""
@@ -93,7 +97,7 @@ class Learner:
 
     def shrink(self) -> None:
         """Drop what was gathered, and take half as many rows from now on."""
-        self._drop_gradients()
+        self.discard()
         memory.free()
         self.micro_batch_size //= 2
 

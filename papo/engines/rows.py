@@ -38,8 +38,8 @@ class TrainingRows:
 
     training_tokens: Counts
     """Tokens of each row under its mask."""
-    has_signal: bool
-    """Whether any training token has an advantage other than 0."""
+    with_advantage: Counts
+    """Those of them whose advantage is not 0."""
     rejected_ratio: float | None
     """Share of training tokens that a rule on the whole batch rejected; None without one."""
 
@@ -114,11 +114,12 @@ def _listed(frame: pl.DataFrame, request: Update) -> TrainingRows:
         correction_weights=weights,
         rejected_ratio=_rejected(request, columns["completion_mask"], masks),
         training_tokens=np.array([sum(mask) for mask in masks], dtype=np.int64),
-        has_signal=any(
-            credit != 0.0
-            for row, mask in zip(advantages, masks, strict=True)
-            for credit, counts in zip(row, mask, strict=True)
-            if counts
+        with_advantage=np.array(
+            [
+                sum(credit != 0.0 for credit, counts in zip(row, mask, strict=True) if counts)
+                for row, mask in zip(advantages, masks, strict=True)
+            ],
+            dtype=np.int64,
         ),
     )
 

@@ -33,10 +33,13 @@ Weights = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one optimizer step gave: sums over all ranks, norm of the gradient, whether it was applied."""
+    """What one optimizer step gave, over all ranks."""
 
     sums: dict[str, float]
+    has_signal: bool
+    """Whether its rows had anything to learn from. Without, it is no step: nothing moves, the schedule neither."""
     norm: float
+    """Of the gradient."""
     applied: bool
     critic: CriticStep | None = None
 
@@ -52,7 +55,7 @@ def train_policy(
 ) -> UpdateStats:
     """Take the optimizer steps that `request` asks for, of the policy and of its critic, and report on them.
 
-    A batch without signal is only measured: a step of zero gradient would move the weights by old momentum.
+    A mini-batch without signal is only measured: a step of zero gradient would move the weights by old momentum.
     Raises EngineError when several steps are to be taken without old_logprobs, or when the first ratio is not 1.
     """
     update = _Update(learner, critic, request, training_rows(request), settings, rank)
@@ -64,7 +67,7 @@ def train_policy(
         )
     steps: list[Step] = []
     for number, chosen in enumerate(planned):
-        steps.append(update.step(chosen, first=number == 0))
+        steps.append(update.step(chosen, first=not any(step.applied for step in steps)))
         tick(number + 1, len(planned))
     return update.stats(steps)
 
@@ -98,40 +101,57 @@ class _Update:
             constant=algorithm.loss_norm_constant,
             empty_rows=algorithm.empty_rows,
         )
-        sums = within_memory(self.learner, lambda size: self._add_up(chosen, weights, size))
+        differentiated = self._may_act(chosen)
+        sums = within_memory(
+            self.learner, lambda size: self._add_up(chosen, weights, size, differentiated=differentiated)
+        )
         if first and not (self.request.off_policy or self.request.algorithm.rollout_correction.bypass_mode):
             self._check_first_ratio(sums["ratio_deviation_max"])
         norm, applied = 0.0, False
-        if self.acts:
+        # Of the stored rows and of sums over all ranks: every rank comes to the same, and so does a replay.
+        has_signal = differentiated and (sums["credited"] > 0 or self._other_terms_act(chosen))
+        if has_signal:
             finite = all(np.isfinite(number) for number in sums.values())
             norm, applied = self.learner.step(self.request.optimizer, finite=finite)
+        elif differentiated:
+            self.learner.discard()
         if self.critic is None:
-            return Step(sums, norm, applied)
+            return Step(sums, has_signal, norm, applied)
         training = CriticTraining(self.critic, self.request, self.rows, self.settings, self.rank)
-        return Step(sums, norm, applied, training.step(chosen))
+        return Step(sums, has_signal, norm, applied, training.step(chosen))
 
-    def _add_up(self, chosen: Sequence[int], weights: Weights, size: int) -> dict[str, float]:
+    def _add_up(self, chosen: Sequence[int], weights: Weights, size: int, *, differentiated: bool) -> dict[str, float]:
         """Gather the gradient of one optimizer step in micro-batches of `size` rows; the sums over all ranks."""
         lengths = [self.rows.examples[row].length for row in chosen]
         limits = self.learner.position_limits
         batches = plan(lengths, micro_batch_size=size, ranks=self.settings.ranks, limits=limits)[self.rank]
         parts: list[dict[str, float]] = []
         for number, batch in enumerate(batches):
-            with torch.set_grad_enabled(self.acts):
+            with torch.set_grad_enabled(differentiated):
                 objective, entropy = self._objective([chosen[index] for index in batch.rows], batch, weights)
-            if self.acts:
+            if differentiated:
                 self.learner.backward(objective.loss, last=number + 1 == len(batches))
             if batch.counted:
                 parts.append({name: float(part) for name, part in objective.sums.items()} | entropy)
         return distributed.total(merge_sums(parts), self.learner.device)
 
-    @property
-    def acts(self) -> bool:
-        """Whether the loss can have a gradient at all, and is to have one."""
-        algorithm = self.request.algorithm
-        return self.request.train_policy and (
-            self.rows.has_signal or algorithm.use_kl_loss or algorithm.entropy_coeff != 0.0
+    def _may_act(self, chosen: Sequence[int]) -> bool:
+        """Whether the policy is to be trained and the rows have a signal, as far as can be told before the forward
+        pass: the weights of sampler/trainer correction, made there, may still be 0 for each of them."""
+        has_tokens = self.rows.training_tokens[list(chosen)].any()
+        return bool(
+            self.request.train_policy
+            and has_tokens
+            and (self.rows.with_advantage[list(chosen)].any() or self._other_terms_act(chosen))
         )
+
+    def _other_terms_act(self, chosen: Sequence[int]) -> bool:
+        """Whether a KL or entropy term gives training tokens a gradient, whatever the policy loss gives them."""
+        algorithm = self.request.algorithm
+        kl_acts = algorithm.use_kl_loss and (
+            algorithm.kl_on_zero_advantage or bool(self.rows.with_advantage[list(chosen)].any())
+        )
+        return kl_acts or algorithm.entropy_coeff != 0.0
 
     def stats(self, steps: Sequence[Step]) -> UpdateStats:
         algorithm, request = self.request.algorithm, self.request
@@ -159,8 +179,9 @@ class _Update:
             tokens=int(self.rows.training_tokens.sum()),
             rows=int((self.rows.training_tokens > 0).sum()),
             optimizer_steps=len(applied),
-            skipped_steps=len(steps) - len(applied) if self.acts else 0,
-            no_signal=self.request.train_policy and not self.acts,
+            skipped_steps=sum(step.has_signal and not step.applied for step in steps),
+            steps_without_signal=sum(not step.has_signal for step in steps) if request.train_policy else 0,
+            no_signal=request.train_policy and not any(step.has_signal for step in steps),
             first_ratio_deviation=steps[0].sums["ratio_deviation_max"] if steps else 0.0,
             sampler_gap_mean=sums["sampler_gap"] / tokens if "sampler_gap" in sums else None,
             sampler_gap_max=sums.get("sampler_gap_max"),

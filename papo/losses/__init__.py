@@ -7,7 +7,7 @@ no torch: tensors come with the caller.
 from papo.losses.aggregation import EmptyRows, LossAggMode, row_weights
 from papo.losses.cispo import Cispo
 from papo.losses.clip import Vanilla
-from papo.losses.correction import Corrections, RolloutCorrection, corrections, effective_sample_size
+from papo.losses.correction import Corrections, RolloutCorrection, batch_normalized, corrections, effective_sample_size
 from papo.losses.full_kl import full_kl, within_kl_band
 from papo.losses.gspo import Gspo, GspoToken
 from papo.losses.implicit_prm import ImplicitPrm
@@ -40,6 +40,7 @@ __all__ = [
     "TokenLosses",
     "ValueObjective",
     "Vanilla",
+    "batch_normalized",
     "chosen_logprobs",
     "corrections",
     "effective_sample_size",

@@ -32,7 +32,7 @@ class RolloutCorrection:
     rollout_is_mode: Literal["truncate", "mask"] = "truncate"
     """truncate: weights above C become C (TIS); mask: weights outside [low, C] become 0 (IcePop, sequence mask)."""
     rollout_is_batch_normalize: bool = False
-    """Divide the weights by their mean over the batch."""
+    """Divide the weights by their mean over the batch's training tokens, without those that are rejected."""
     rollout_rs: RolloutRs = "none"
     """What is tested for rejection: the ratio exp(log-ratio) (k1), or k2 = d²/2, k3 = e^d − d − 1; of a token, or of
     the row's mean, sum or worst token, which drops the whole row."""
@@ -104,9 +104,25 @@ def corrections(
         weights = uncapped.clamp(max=high)
     else:
         weights = uncapped.masked_fill((uncapped > high) | (uncapped < low), 0.0)
+    kept = mask & ~_rejected(settings, log_ratio, mask)
     if settings.rollout_is_batch_normalize:
-        weights = _normalized(weights, mask, by_row=settings.rollout_is in ("sequence", "geometric"))
-    return Corrections(weights=weights, uncapped=uncapped, kept=mask & ~_rejected(settings, log_ratio, mask))
+        weights = batch_normalized(settings, weights, kept)
+    return Corrections(weights=weights, uncapped=uncapped, kept=kept)
+
+
+def batch_normalized(settings: RolloutCorrection, weights: Tokens, kept: TokenMask) -> Tokens:
+    """`weights` divided by their mean over the kept training tokens, or rows where a row has one weight; left alone
+    where every one is 0.
+
+    What is rejected is out of the mean: the weights that train have mean 1.
+    """
+    counted = keep(weights, kept)
+    if settings.rollout_is in ("sequence", "geometric"):
+        rows = kept.any(-1)
+        total, count = counted.amax(-1)[rows].sum(), rows.sum()
+    else:
+        total, count = counted.sum(), kept.sum()
+    return weights * count / total if total > 0 else weights
 
 
 def effective_sample_size(weights: Tokens, mask: TokenMask) -> Scalar:
@@ -129,16 +145,6 @@ def _of_level(level: RolloutIs, log_ratio: Tokens, mask: TokenMask) -> Tokens:
 
 def _bounded(log_ratio: Tokens, clamp: float | None) -> Tokens:
     return log_ratio if clamp is None else log_ratio.clamp(-clamp, clamp)
-
-
-def _normalized(weights: Tokens, mask: TokenMask, *, by_row: bool) -> Tokens:
-    """Divided by the mean over training tokens, or over rows; left alone where every weight is 0."""
-    if by_row:
-        rows = mask.any(-1)
-        total, count = weights.amax(-1)[rows].sum(), rows.sum()
-    else:
-        total, count = weights.sum(), mask.sum()
-    return weights * count / total if total > 0 else weights
 
 
 def _rejected(settings: RolloutCorrection, log_ratio: Tokens, mask: TokenMask) -> TokenMask:

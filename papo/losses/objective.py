@@ -30,6 +30,7 @@ class Objective:
     policy_loss, kl_loss, entropy   weighted as in the loss (their batch sums are the batch's values; kl_loss and
                                     entropy before their coefficients)
     tokens, rows                    training tokens, and rows that have any
+    credited                        training tokens whose advantage, as weighed, is not 0
     clipped, clipped_lower          tokens whose clipped (dual-clipped) term is active
     clamped_log_ratios, clamped_kl  tokens beyond log_ratio_clamp, and beyond kl_clamp
     ppo_kl, kl                      token sums of old_logprobs − logprobs and of the KL estimate: divide by tokens
@@ -91,7 +92,8 @@ def _corrected(algorithm: Algorithm, losses: Tokens, inputs: LossInputs) -> tupl
     settings, mask = algorithm.rollout_correction, inputs.completion_mask
     if inputs.correction_weights is not None:
         given = keep(inputs.correction_weights, mask)
-        return losses * given, {"correction": given.double().sum(), "correction_squared": given.double().square().sum()}
+        sums = {"correction": given.double().sum(), "correction_squared": given.double().square().sum()}
+        return losses * given, sums | {"credited": _credited(inputs, given)}
     if not settings.weighs:
         return losses, {}
     if inputs.sampler_logprobs is None:
@@ -100,11 +102,18 @@ def _corrected(algorithm: Algorithm, losses: Tokens, inputs: LossInputs) -> tupl
         settings, inputs.old_logprobs, inputs.sampler_logprobs, mask, log_ratio_clamp=algorithm.log_ratio_clamp
     )
     sums = {
+        "credited": _credited(inputs, made.weights),
         "correction": made.weights.double().sum(),
         "correction_squared": made.weights.double().square().sum(),
         "correction_uncapped": made.uncapped.double().sum(),
     }
     return losses * made.weights, sums
+
+
+def _credited(inputs: LossInputs, weights: Tokens | None = None) -> Scalar:
+    """Training tokens with an advantage, and a weight, other than 0: those that the policy loss can learn from."""
+    credited = keep(inputs.advantages, inputs.completion_mask) != 0
+    return (credited if weights is None else credited & (weights != 0)).double().sum()
 
 
 def _kl_tokens(algorithm: Algorithm, inputs: LossInputs, ratio: Tokens) -> Tokens:
@@ -134,6 +143,7 @@ def _policy_sums(policy: TokenLosses, inputs: LossInputs, log_ratio_clamp: float
     return {
         "tokens": mask.double().sum(),
         "rows": mask.any(-1).double().sum(),
+        "credited": _credited(inputs),
         "clipped": policy.clipped.double().sum(),
         "clipped_lower": policy.clipped_lower.double().sum(),
         "clamped_log_ratios": _beyond(inputs.logprobs, inputs.old_logprobs, mask, log_ratio_clamp),
