@@ -9,7 +9,7 @@ from tasks.run import Run
 from tasks.stage import stage
 
 
-@stage(version=1)
+@stage(version=2)
 def advantage(run: Run, state: IterationState, batch: Batch) -> FrameRef:
     """Advantages: one frame for all rollouts of the iteration, those of groups that are not trained on included."""
     config = run.configs(state.iteration)

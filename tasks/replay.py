@@ -11,9 +11,9 @@ from papo.seeding import seed_for
 from schemas.records import Fingerprint, FrameRef, LedgerEntry, Updated
 from tasks.run import Run
 
-UPDATE_VERSION = 1
+UPDATE_VERSION = 2
 """Declared version of the update: bump it when equal inputs give other weights."""
-TRAIN_PRM_VERSION = 1
+TRAIN_PRM_VERSION = 2
 """The same of the implicit PRM's training."""
 REPLAYED = {"train_prm": TRAIN_PRM_VERSION, "update": UPDATE_VERSION}
 """Stages whose output is memory, in the order of an iteration."""

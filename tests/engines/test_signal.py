@@ -54,9 +54,8 @@ class Moved:
         )
         frame.write_parquet(self.folder / "rollouts.parquet")
         advantages = support.write_advantages(frame, self.folder / "advantages.parquet", credit)
-        request = support.update_request(
-            self.bench.prompts, self.folder / "rollouts.parquet", advantages, **({"optimizer": OPTIMIZER} | changes)
-        )
+        settings: dict[str, Any] = {"optimizer": OPTIMIZER} | changes
+        request = support.update_request(self.bench.prompts, self.folder / "rollouts.parquet", advantages, **settings)
         return self.bench.host.update(request)
 
     def logprobs(self) -> tuple[Path, Path]:
@@ -236,8 +235,13 @@ def test_c_20_every_rank_decides_alike(bench: Bench, tmp_path: Path, stage: Any)
     two = Moved(Bench(host, bench.model, bench.prompts), tmp_path, frame)
     try:
         before = two.restart()
-        for nothing in (lambda: two.update([0.0] * ROWS), lambda: two.update(CREDIT, masked=range(ROWS)),
-                        lambda: replace(two, frame=far).update(CREDIT, algorithm=algorithm(rollout_correction=FAR))):  # fmt: skip
+        far_off = replace(two, frame=far)
+        nothings = (
+            lambda: two.update([0.0] * ROWS),
+            lambda: two.update(CREDIT, masked=range(ROWS)),
+            lambda: far_off.update(CREDIT, algorithm=algorithm(rollout_correction=FAR)),
+        )
+        for nothing in nothings:
             assert nothing().fingerprint == before
         one_row = [1.0] + [0.0] * (ROWS - 1)
         after = two.update(one_row)

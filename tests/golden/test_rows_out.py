@@ -17,7 +17,7 @@ CASES = [*VECTORS["rows"], *VECTORS["tokens"]]
 
 
 def scored(case: dict[str, Any]) -> ScoredRollouts:
-    lists = {
+    lists: dict[str, Any] = {
         name: ragged([numbers(row) for row in case[name]])
         for name in ("token_rewards", "step_ends", "step_scores")
         if name in case

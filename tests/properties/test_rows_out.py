@@ -142,6 +142,7 @@ def test_without_a_baseline_a_row_that_is_alone_takes_part(estimator: Advantage)
 def levelled(batch: ScoredRollouts, *, level: float, score: float) -> ScoredRollouts:
     """The rows of group 0 with equal rewards and scores of every kind; their lengths differ as they did."""
     rows = batch.group == 0
+    assert batch.components is not None
     components = np.where(rows[:, None], [level, score], batch.components)
     outcome = np.where(rows & batch.scorable, level, batch.outcome)
 

@@ -158,7 +158,9 @@ def test_gae_is_return_minus_value_or_one_step_difference(batch: ScoredRollouts,
 @pytest.mark.parametrize("estimator", [Gae(), ReinforcePlusPlus(), Prime(prime_impl="verl")])
 @given(batch=token_batches)
 def test_whitened_advantages_have_mean_zero_and_variance_one(estimator: Advantage, batch: ScoredRollouts):
-    values = by_token(estimator(batch), batch)[training_tokens(batch).mask]
+    """Over the tokens that take part: for PRIME those of rows that have a baseline."""
+    tokens = estimator.trained(batch) if isinstance(estimator, Prime) else training_tokens(batch)
+    values = by_token(estimator(batch), batch)[tokens.mask]
     if len(values) > 1 and np.ptp(values) > 0:
         assert values.mean() == pytest.approx(0.0, abs=1e-8)
         assert values.std(ddof=1) == pytest.approx(1.0, rel=1e-3)

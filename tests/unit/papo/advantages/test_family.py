@@ -107,12 +107,12 @@ def test_the_baseline_form_counts_a_row_by_its_tokens():
     ],
 )
 def test_what_a_token_gets_of_the_steps(rule: Any, expected: list[float]):
-    """Steps end at tokens 1 and 2; the token after the last step gets nothing."""
-    batch = scored([1.0], lengths=[4], step_ends=ragged([np.array([1.0, 2.0])]),
-                   step_scores=ragged([np.array([1.0, 0.0])]))  # fmt: skip
+    """Steps end at tokens 1 and 2; the token after the last step gets nothing. Two rows, for one has no peer."""
+    batch = scored([1.0, 1.0], lengths=[4, 4], step_ends=ragged([np.array([1.0, 2.0])] * 2),
+                   step_scores=ragged([np.array([1.0, 0.0])] * 2))  # fmt: skip
     terms = GrpoProcess(process_return=rule, std_ddof=0, advantage_eps=0.0)(batch)
-    assert by_token(terms) == pytest.approx(expected, abs=1e-12)
-    assert terms.process_active.tolist() == [True]
+    assert by_token(terms) == pytest.approx(expected * 2, abs=1e-12)
+    assert terms.process_active.tolist() == [True, True]
 
 
 def test_a_failed_step_adds_nothing_and_equal_steps_say_nothing():
