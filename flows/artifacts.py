@@ -7,7 +7,9 @@ training nothing; what could not be shown is counted and ends up as one event in
 import json
 import re
 import threading
+import time
 from collections import deque
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +23,8 @@ ROWS = 30
 """Iterations in the table."""
 PAUSE_SECONDS = 2.0
 """Between two publications."""
+REFRESH_SECONDS = 60.0
+"""How old the age of the last progress may be."""
 END_SECONDS = 3.0
 """How long the end of a run waits for the last one."""
 COLUMNS = {
@@ -45,6 +49,7 @@ class Artifacts:
         self._dead = dead
         self._rows: deque[dict[str, Any]] = deque(maxlen=ROWS)
         self._percent = 0.0
+        self._moved_at = time.time()
         self._made: dict[str, UUID] = {}
         self._news = threading.Event()
         self._ending = threading.Event()
@@ -52,6 +57,10 @@ class Artifacts:
         self.reason: str | None = None
         self._thread = threading.Thread(target=self._publish, name="papo-artifacts", daemon=True)
         self._thread.start()
+
+    def move(self) -> None:
+        """Note that something moved; returns at once and publishes nothing by itself."""
+        self._moved_at = time.time()
 
     def show(self, iteration: int, values: Numbers, *, done: int, total: int) -> None:
         """Note an iteration's numbers; returns at once."""
@@ -73,7 +82,7 @@ class Artifacts:
                 self._guarded(lambda: self._mark_crashed(client))
                 while not self._ending.is_set():
                     self._guarded(lambda: self._once(client))
-                    self._news.wait()
+                    self._news.wait(REFRESH_SECONDS)
                     self._news.clear()
                     self._ending.wait(PAUSE_SECONDS)
                 self._guarded(lambda: self._once(client))
@@ -91,7 +100,7 @@ class Artifacts:
         self.reason = f"{type(error).__name__}: {error}"[:500]
 
     def _once(self, client: SyncPrefectClient) -> None:
-        self._put(client, "links", "markdown", self._links)
+        self._put(client, "links", "markdown", f"{self._links}\n\n{last_progress(self._moved_at, now=time.time())}")
         self._put(client, "progress", "progress", self._percent)
         if self._rows:
             # As the UI wants it: a table is JSON in a string.
@@ -117,6 +126,12 @@ class Artifacts:
             if state is not None and (state.is_running() or state.is_cancelling()):
                 gone = Crashed(message=f"Its process is gone; flow run {self._flow_run_id} goes on with the run.")
                 client.set_flow_run_state(flow_run_id, gone, force=True)
+
+
+def last_progress(moved_at: float, *, now: float) -> str:
+    """When something last moved, and how long ago that is: a run that hangs is seen by it."""
+    when = datetime.fromtimestamp(moved_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"**Last progress** {when} UTC, {max(now - moved_at, 0.0) / 60:.0f} minutes ago"
 
 
 def table_row(iteration: int, values: Numbers) -> dict[str, Any]:

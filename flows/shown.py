@@ -56,15 +56,21 @@ class Shown:
         self._inner.message(text)
 
     def stage(self, iteration: int, stage: str) -> None:
+        self._moved()
         self._inner.stage(iteration, stage)
 
     def progress(self, done: int, total: int) -> None:
+        self._moved()
         self._inner.progress(done, total)
 
     def iteration(self, iteration: int, values: Numbers) -> None:
         self._inner.iteration(iteration, values)
         if self._artifacts is not None and self._run is not None:
             self._artifacts.show(iteration, values, done=iteration + 1, total=self._run.horizon)
+
+    def _moved(self) -> None:
+        if self._artifacts is not None:
+            self._artifacts.move()
 
 
 def flow_runs(run: Run) -> list[UUID]:

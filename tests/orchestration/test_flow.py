@@ -1,6 +1,7 @@
 """Runs through a real Prefect: what it shows, and that it decides nothing."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -29,6 +30,7 @@ def test_a_run_through_prefect_is_shown_and_equals_one_without(api: Api, undistu
     assert artifacts["progress"]["data"] == 100.0
     assert [row["iteration"] for row in json.loads(artifacts["table"]["data"])] == ["before", 0, 1, 2]
     assert str(training.folder) in artifacts["markdown"]["data"]
+    assert re.search(r"\*\*Last progress\*\* \d{4}-\d\d-\d\d .* UTC, \d+ minutes ago", artifacts["markdown"]["data"])
 
 
 @pytest.mark.parametrize(
