@@ -5,8 +5,10 @@ from dataclasses import asdict, field
 from math import isfinite
 from typing import Literal
 
-from papo.rewards.codecases import extract_program, read_tests
-from papo.rewards.codejudge import CompileError, Language, Setting, Undefined, run_tests
+from papo.rewards.codeblocks import extract_program
+from papo.rewards.codecases import Asserts, Suite, read_tests
+from papo.rewards.codechecks import missing_imports
+from papo.rewards.codejudge import CompileError, Language, Prelude, Setting, Undefined, run_tests
 from papo.rewards.verdict import Verdict
 from papo.sandbox import Limits, chosen
 from papo.sandbox.packages import imported, installed, readable
@@ -45,6 +47,10 @@ class CodeTests:
     """Python: installed distributions that programs may import, by name (`numpy`). Each has to be named, also what
     another needs; their versions are part of the reward's. Nothing else of the environment can be read."""
 
+    prelude: Prelude = field(default="calls", metadata=LATER)
+    """Python: names of `typing`, `collections`, `math`, … that programs may use without an import, as public harnesses
+    have it. calls: where tests call a function by `fn_name`. always: under assertions, too. never."""
+
     def __post_init__(self) -> None:
         if not (isfinite(self.tolerance) and self.tolerance >= 0):
             raise ValueError(f"tolerance is {self.tolerance}: use 0 or a positive number.")
@@ -55,15 +61,16 @@ class CodeTests:
     @property
     def version(self) -> str:
         """Declared version of the rules and their settings: part of the record and of the stage's key."""
-        settings = asdict(self) if self.packages else {k: v for k, v in asdict(self).items() if k != "packages"}
+        defaults = {"packages": (), "prelude": "calls"}
+        settings = {name: found for name, found in asdict(self).items() if (name, found) not in defaults.items()}
         versions = "".join(f" {name}={installed(name)}" for name in self.packages)
-        return f"code_tests/1 {json.dumps(settings, sort_keys=True)}{versions}"
+        return f"code_tests/2 {json.dumps(settings, sort_keys=True)}{versions}"
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion, from any thread. Raises SandboxError where programs cannot be isolated, or a
         package is missing."""
         try:
-            suite = read_tests(reference_answer)
+            suite = self._suite(reference_answer)
         except ValueError as error:
             return Verdict(accuracy=None, correct=None, status="unscorable", reason=f"{error}")
         code = extract_program(completion, self.language)
@@ -77,6 +84,7 @@ class CodeTests:
             language=self.language,
             tolerance=self.tolerance,
             stop_early=self.aggregate == "all",
+            prelude=self.prelude,
             readable=readable(self.packages),
         )
         try:
@@ -94,10 +102,18 @@ class CodeTests:
     def check_reference(self, reference_answer: str) -> str | None:
         """Why nothing can be tested against this reference; None if it can be."""
         try:
-            read_tests(reference_answer)
+            self._suite(reference_answer)
         except ValueError as error:
             return f"{error}"
         return None
+
+    def _suite(self, reference_answer: str) -> Suite:
+        suite = read_tests(reference_answer)
+        if isinstance(suite, Asserts) and (
+            missing := missing_imports((*suite.setup, *suite.tests), imported(self.packages))
+        ):
+            raise ValueError(f"the tests import {', '.join(missing)}: name the package in packages")
+        return suite
 
     def self_test(self) -> str | None:
         """Why no program can be run here; None if one can. A run asks before it starts."""

@@ -1,6 +1,8 @@
-"""Unit tests of programs in the shapes of the public data sets, read into one of three kinds; a program's text."""
+"""Unit tests of programs in the shapes of the public data sets, read into one of three kinds, or refused.
 
-import ast
+Refused is also what no program can pass, and what any program would.
+"""
+
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -8,16 +10,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from papo.sandbox.transfer import is_a
+from papo.rewards.codechecks import completed, refuse_no_python, refuse_untestable
+from papo.rewards.codevalues import longest_reply
+from papo.sandbox import Limits
+from papo.sandbox.transfer import encode, is_a
 
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+#.-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-_TAGS = {
-    "python": ("python", "py", "python3"),
-    "c": ("c",),
-    "cpp": ("cpp", "c++", "cc", "cxx"),
-    "coq": ("coq", "rocq", "gallina"),
-    "lean4": ("lean", "lean4"),
-}
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_OWNER = "Solution()."
+"""LeetCode's sets name a method so; the driver looks for it in that class as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +76,9 @@ def read_tests(reference_answer: str) -> Suite:
 def _from_object(found: Mapping[str, Any]) -> Suite:
     if "entry_point" in found:
         name, prompt = found["entry_point"], found.get("prompt", "")
-        if not (is_a(name, str) and name.isidentifier()):
-            raise ValueError(f"entry_point is {name!r:.80}: give the name of a function")
+        name = _function("entry_point", name)
         test = f"{found['test']}\ncheck({name})\n"
-        return _asserts(Asserts(prompt=prompt, setup=(prompt,), tests=(test,), entry_point=name))
+        return _asserts(Asserts(prompt=prompt, setup=(completed(prompt),), tests=(test,), entry_point=name))
     tests = found.get("test_list", found.get("tests"))
     if is_a(tests, list) and all(is_a(test, str) for test in tests):
         setup = found.get("test_setup_code") or found.get("test_setup") or ""
@@ -110,33 +109,72 @@ def _from_records(records: Sequence[Any], name: str | None) -> Suite:
     return _calls(name, pairs) if name else _streams(pairs)
 
 
+def _function(key: str, name: Any) -> str:
+    bare = name.removeprefix(_OWNER) if is_a(name, str) else ""
+    if not bare.isidentifier():
+        raise ValueError(f"{key} is {name!r:.80}: give the name of a function")
+    return bare
+
+
 def _streams(pairs: Sequence[tuple[Any, Any]]) -> Streams:
-    return _some(Streams(pairs=tuple((_text(given), _text(expected)) for given, expected in pairs)), len(pairs))
+    suite = _some(Streams(pairs=tuple((_text(given), _text(expected)) for given, expected in pairs)), len(pairs))
+    if not any(expected.strip() for _, expected in suite.pairs):
+        raise ValueError("every test expects no output: any program that prints nothing passes")
+    for text in {text for pair in suite.pairs for text in pair}:
+        _refuse_large(len(_encoded(text)))
+    return suite
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a test's text is none that a program can read or print ({error.reason})") from None
+
+
+def _refuse_large(size: int) -> None:
+    most = Limits().output_bytes
+    if size > most:
+        raise ValueError(f"the tests are too large: {size} bytes of results, a program may give {most}")
 
 
 def _asserts(suite: Asserts) -> Asserts:
-    if not all(is_a(text, str) for text in suite.setup):
+    if not all(is_a(text, str) for text in (*suite.setup, suite.prompt)):
         raise ValueError("prompt, test_setup_code or test_imports are not text")
-    for test in suite.tests:
-        try:
-            ast.parse(test)
-        except (SyntaxError, RecursionError, MemoryError) as error:
-            raise ValueError(f"a test is no Python ({error})") from None
+    refuse_no_python((*suite.setup, *suite.tests))
+    refuse_untestable(suite.setup, suite.tests, suite.entry_point)
     return _some(suite, len(suite.tests))
 
 
 def _calls(name: Any, pairs: Sequence[tuple[Any, Any]]) -> Calls:
-    if not is_a(name, str):
-        raise ValueError(f"fn_name is {name!r:.80}: give the name of a function")
-    return _some(Calls(name=name, calls=tuple(_call(given, expected) for given, expected in pairs)), len(pairs))
+    name = _function("fn_name", name)
+    suite = _some(Calls(name=name, calls=tuple(_call(given, expected) for given, expected in pairs)), len(pairs))
+    if all(call.expected is None for call in suite.calls):
+        raise ValueError("every test expects null: any function that returns nothing passes")
+    _refuse_large(sum(longest_reply(call.expected) for call in suite.calls))
+    return suite
 
 
 def _call(given: Any, expected: Any) -> Call:
     if is_a(given, str):
         # LiveCodeBench: one argument a line, as JSON; so is the result.
         arguments = [json.loads(line) for line in given.split("\n") if line.strip()]
-        return Call(arguments=arguments, expected=json.loads(expected), unwrap=False)
-    return Call(arguments=list(given), expected=expected, unwrap=is_a(expected, list) and len(expected) == 1)
+        call = Call(arguments=arguments, expected=json.loads(expected), unwrap=False)
+    elif is_a(given, list):
+        # APPS: keys that are numbers are so again.
+        arguments = [_with_numbers(argument) for argument in given]
+        call = Call(arguments=arguments, expected=expected, unwrap=is_a(expected, list) and len(expected) == 1)
+    else:
+        raise ValueError(f"a test's arguments are a {type(given).__name__}: give the list of them")
+    # Both have to be what can be sent, and come back.
+    encode([call.arguments, call.expected])
+    return call
+
+
+def _with_numbers(argument: Any) -> Any:
+    if not is_a(argument, dict) or not all(_NUMBER.fullmatch(key) for key in argument):
+        return argument
+    return {int(key): item for key, item in argument.items()}
 
 
 def _some(suite: T, count: int) -> T:
@@ -147,43 +185,3 @@ def _some(suite: T, count: int) -> T:
 
 def _text(value: Any) -> str:
     return "\n".join(str(line) for line in value) if is_a(value, list) else str(value)
-
-
-def extract_program(completion: str, language: str) -> str | None:
-    """The last fenced block of the language, else the last fenced block, else all that is written; None for nothing.
-
-    Only what follows the last `</think>` is looked at.
-    """
-    text = completion.rpartition("</think>")[2]
-    blocks = [(found[2].lower(), found[3]) for found in _FENCE.finditer(text)]
-    tagged = [code for tag, code in blocks if tag in _TAGS[language]]
-    code = (tagged or [code for _, code in blocks] or [text])[-1]
-    return code if code.strip() else None
-
-
-def same_text(found: str, expected: str, *, tolerance: float = 0.0) -> bool:
-    """Equal line by line, by the words of each: space within, around and after them, and blank last lines, are free."""
-    left, right = ([line.split() for line in text.rstrip().split("\n")] for text in (found, expected))
-    if len(left) != len(right):
-        return False
-    return all(
-        len(a) == len(b) and all(_same_word(one, other, tolerance) for one, other in zip(a, b, strict=True))
-        for a, b in zip(left, right, strict=True)
-    )
-
-
-def _same_word(one: str, other: str, tolerance: float) -> bool:
-    if one == other or not tolerance:
-        return one == other
-    try:
-        return close(float(one), float(other), tolerance)
-    except ValueError:
-        return False
-
-
-def close(one: int | float, other: int | float, tolerance: float) -> bool:
-    """Within `tolerance`, absolute or as a share of `other`."""
-    try:
-        return one == other or abs(one - other) <= tolerance * max(1.0, abs(other))
-    except OverflowError:
-        return False

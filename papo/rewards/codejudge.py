@@ -7,15 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from papo.rewards.codecases import Asserts, Call, Calls, Streams, Suite, close, same_text
-from papo.sandbox import Box, Isolation, Limits, Outcome, run, transfer
+from papo.rewards.codecases import Asserts, Call, Calls, Streams, Suite
+from papo.rewards.codevalues import SHORTEST_BOUND, longest_reply, matches, same_text
+from papo.sandbox import Box, Isolation, Limits, Outcome, remote, run, transfer
 from papo.sandbox.isolation import python
 from papo.sandbox.transfer import is_a
 from papo.verifiers.pool import processors
 
 Language = Literal["python", "c", "cpp"]
+Prelude = Literal["calls", "always", "never"]
 _COMPILERS = {"c": "gcc -O2 -x c", "cpp": "g++ -O2 -x c++"}
 _INSIDE = Path(transfer.__file__).resolve().parent
+_INSIDE_FILES = {
+    "candidate.py": ("transfer.py", "plainly.py", "prelude.py"),
+    "examiner.py": ("transfer.py", "remote.py", "handlers.py", "names.py"),
+}
+"""What lies beside each driver."""
+MOST_CALLS = 50_000
+"""Of the program by the assertions of one row: each is carried from one sandbox to the other by this process."""
+_LONGEST_REASON = 300
 _SLOTS = threading.BoundedSemaphore(processors())
 _ALONE = threading.Lock()
 
@@ -43,6 +53,7 @@ class Setting:
     language: Language
     tolerance: float
     stop_early: bool
+    prelude: Prelude
     readable: Mapping[str, str]
     """Packages that the program may import."""
 
@@ -106,42 +117,64 @@ def _compiled(code: str, setting: Setting) -> bytes:
 
 def _calls(code: str, suite: Calls, setting: Setting) -> Iterator[str | None]:
     with _talking("candidate.py", setting) as box:
-        fault = _load(box, code)
+        fault = _load(box, [code], spread=setting.prelude != "never")
         for call in suite.calls:
             yield fault or _called(box, suite.name, call, setting)
 
 
 def _called(box: Box, name: str, call: Call, setting: Setting) -> str | None:
-    arguments = transfer.encode(list(call.arguments))
-    reply, fault = _reply(box, {"call": name, "arguments": arguments, "named": {"d": []}})
-    if reply is None or "raised" in reply:
-        return fault or f"raised {reply and reply['raised']}"
+    request: dict[str, Any] = {
+        "call": name,
+        "arguments": transfer.encode(list(call.arguments)),
+        "named": {"d": []},
+        "plain": True,
+    }
+    reply, fault = _reply(box, request, longest=longest_reply(call.expected))
+    if reply is None:
+        return fault
+    if "raised" in reply:
+        return f"raised {_kind(reply)}"
     options = (call.expected, call.expected[0]) if call.unwrap else (call.expected,)
-    return None if any(matches(reply["value"], option, setting.tolerance) for option in options) else "another value"
+    # A function that returns nothing is judged by what it did to its first argument.
+    found = reply["first"] if "first" in reply and call.expected is not None else reply["value"]
+    return None if any(matches(found, option, setting.tolerance) for option in options) else "another value"
 
 
 def _asserts(code: str, suite: Asserts, setting: Setting) -> Iterator[str | None]:
-    """The assertions run in a sandbox of their own, and never meet the program: only its values."""
+    """The assertions run in a sandbox of their own, and never meet the program: only its values.
+
+    What passes from one to the other passes unread: whoever reads it does so in a sandbox, within its limits.
+    """
     plan = {"setup": suite.setup, "tests": suite.tests, "entry_point": suite.entry_point}
     with _talking("candidate.py", setting) as box, _talking("examiner.py", setting) as tests:
-        fault = _load(box, f"{suite.prompt}\n{code}" if suite.prompt else code)
-        message: dict[str, Any] = {}
+        fault = _load(box, _versions(suite.prompt, code), spread=setting.prelude == "always")
         line = None if fault else tests.ask(json.dumps(plan).encode())
+        carried = 0
         for _ in suite.tests:
-            while line is not None and "call" in (message := json.loads(line)):
-                reply, fault = _reply(box, message)
-                line = tests.ask(json.dumps(reply).encode()) if reply else None
+            while line is not None and line[:1] == remote.CALL:
+                carried += 1
+                reply = box.ask(line[1:]) if carried <= MOST_CALLS else None
+                if reply is None:
+                    too_many = f"the program was called {MOST_CALLS} times"
+                    fault = too_many if carried > MOST_CALLS else _stopped(box, "the program ended early")
+                line = None if reply is None else tests.ask(reply)
             if line is None:
                 yield fault or _stopped(tests, "the tests ended early")
                 return
-            if "fault" in message:
-                raise Undefined(False, f"the tests' own code fails: {message['fault']}")
-            yield None if message["passed"] else message["reason"] or "failed"
+            said = line[1 : _LONGEST_REASON + 1].decode(errors="replace")
+            if line[:1] == remote.FAULT:
+                raise Undefined(False, f"the tests' own code fails: {said}")
+            yield None if line[:1] == remote.PASSED else said or "failed"
             line = tests.hear()
 
 
+def _versions(prompt: str, code: str) -> list[str]:
+    """The program with its prompt: it goes on where that ends, or stands alone; the first that is Python is run."""
+    return [f"{prompt}\n{code}", f"{prompt}\n    pass\n{code}", code] if prompt else [code]
+
+
 def _talking(driver: str, setting: Setting) -> Box:
-    files = {name: (_INSIDE / name).read_bytes() for name in (driver, "transfer.py")}
+    files = {name: (_INSIDE / name).read_bytes() for name in (driver, *_INSIDE_FILES[driver])}
     limits, isolation = setting.limits, setting.isolation
     argv = _interpreter(setting, driver)
     return Box(argv, files=files, limits=limits, isolation=isolation, talking=True, readable=setting.readable)
@@ -154,58 +187,43 @@ def _ran(argv: Sequence[str], files: Mapping[str, bytes], setting: Setting, *, s
 
 def _interpreter(setting: Setting, file: str) -> list[str]:
     """Python looks at its environment only for the packages that it is given."""
-    return [python(), *(("-s", "-P") if setting.readable else ("-I",)), "-B", f"{{program}}/{file}"]
+    quiet = ("-s", "-P") if setting.readable else ("-I",)
+    # Numbers may have as many digits as the CPU seconds allow.
+    return [python(), *quiet, "-B", "-X", "int_max_str_digits=0", f"{{program}}/{file}"]
 
 
-def _load(box: Box, code: str) -> str | None:
-    reply, fault = _reply(box, {"code": code})
-    return fault or (f"raised {reply['raised']} when loaded" if reply and "raised" in reply else None)
+def _load(box: Box, versions: list[str], *, spread: bool) -> str | None:
+    reply, fault = _reply(box, {"code": versions, "prelude": spread}, longest=SHORTEST_BOUND)
+    return fault or (f"raised {_kind(reply)} when loaded" if reply and "raised" in reply else None)
 
 
-def _reply(box: Box, request: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+def _reply(box: Box, request: dict[str, Any], *, longest: int) -> tuple[dict[str, Any] | None, str | None]:
     """What the candidate's process says, known to be of the right form, or why there is nothing."""
-    line = box.ask(json.dumps(request).encode())
+    line = box.ask(json.dumps(request).encode(), longest=longest)
     if line is None:
         return None, _stopped(box, "the program ended early")
+    if len(line) > longest:
+        return None, "another value: it is too large to be the expected one"
     try:
         reply = transfer.parse(line)
     except transfer.Untransferable as error:
         return None, f"{error}"
-    if not is_a(reply, dict) or set(reply) not in ({"value"}, {"raised", "about"}):
-        return None, "no such reply"
-    if "raised" in reply and not all(is_a(text, str) for text in reply.values()):
+    if not is_a(reply, dict) or set(reply) not in ({"value"}, {"value", "first"}, {"raised", "about"}):
         return None, "no such reply"
     return reply, None
+
+
+def _kind(reply: dict[str, Any]) -> str:
+    """The name of what was raised, as far as it is one."""
+    names = reply["raised"]
+    name: Any = names[0] if is_a(names, list) and names else None
+    return name[:80] if is_a(name, str) and name.isidentifier() else "something"
 
 
 def _stopped(box: Box, otherwise: str) -> str:
     outcome = box.finish()
     _refuse_busy(outcome)
     return otherwise if outcome.finished else _ending(outcome)
-
-
-def matches(form: Any, expected: Any, tolerance: float) -> bool:
-    """Whether what came back (`papo.sandbox.transfer`) is the expected JSON value, by exact built-in types.
-
-    A tuple is a list, as JSON has none; an integer may be an equal float; a boolean is no number.
-    """
-    if expected is None or is_a(expected, bool, str):
-        return type(form) is type(expected) and form == expected
-    if is_a(expected, int, float):
-        try:
-            number = transfer.decode(form)
-        except transfer.Untransferable:
-            return False
-        return is_a(number, int, float) and close(number, expected, tolerance)
-    letter, body = next(iter(form.items())) if is_a(form, dict) and len(form) == 1 else ("l", form)
-    if not is_a(body, list) or len(body) != len(expected):
-        return False
-    if is_a(expected, list):
-        pairs = zip(body, expected, strict=True)
-        return letter in ("l", "t") and all(matches(one, other, tolerance) for one, other in pairs)
-    found = {pair[0]: pair[1] for pair in body if is_a(pair, list) and len(pair) == 2 and is_a(pair[0], str)}
-    same_keys = letter == "d" and set(found) == set(expected)
-    return same_keys and all(matches(found[key], expected[key], tolerance) for key in expected)
 
 
 def _refuse_busy(outcome: Outcome) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Literal
 
-from papo.rewards.codecases import extract_program
+from papo.rewards.codeblocks import extract_program
 from papo.rewards.codejudge import Undefined
 from papo.rewards.coqproof import Coq
 from papo.rewards.leanproof import Lean

@@ -24,6 +24,10 @@ SETUP_SECONDS = 30.0
 """For the namespaces, on a busy host; not the program's time."""
 GRACE_SECONDS = 1.5
 KEPT_ERRORS = 65536
+QUICK_READS = 64
+"""At the start, and for each line that is asked for. After so many the box is looked at in intervals only, so that a
+program that speaks in single bytes, or without end, does not keep its reader busy."""
+INTERVAL = 0.01
 FOLDER = "/box"
 _HERE = Path(__file__).resolve().parent
 # The launcher is of this package but must not import it: nothing but the standard library, in milliseconds.
@@ -61,7 +65,9 @@ class Box:
         self._limits = limits
         self._root = tempfile.mkdtemp(prefix="papo-box-")
         self._received: dict[str, bytearray] = {name: bytearray() for name in ("report", "stdout", "stderr", "replies")}
-        self._replied = 0
+        self._replied, self._line, self._seen = 0, 0, 0
+        """Bytes of replies; where the next line begins; up to where no end of it is."""
+        self._quick = QUICK_READS
         self._stopped: str | None = None
         reads: dict[str, int] = {}
         writes: dict[str, int] = {}
@@ -97,23 +103,31 @@ class Box:
         self._deadline = time.monotonic() + SETUP_SECONDS + limits.wall_seconds + GRACE_SECONDS
         _write(self._process, json.dumps(spec).encode() + b"\n")
 
-    def ask(self, line: bytes) -> bytes | None:
-        """Send a line, receive a line; None where the program ends, or says too much, first."""
+    def ask(self, line: bytes, *, longest: int | None = None) -> bytes | None:
+        """Send a line, receive a line; None where the program ends, or says too much, first.
+
+        Of a line that is longer than `longest` bytes, so many and one come back.
+        """
         try:
             os.set_blocking(self._requests, False)
             self._send(line + b"\n")
         except OSError:
             return None
-        return self.hear()
+        return self.hear(longest=longest)
 
-    def hear(self) -> bytes | None:
+    def hear(self, *, longest: int | None = None) -> bytes | None:
         """The next line of the program."""
+        self._quick += QUICK_READS
         replies = self._received["replies"]
-        while b"\n" not in replies:
+        while (end := replies.find(b"\n", self._seen)) < 0:
+            if longest is not None:
+                del replies[self._line + longest + 1 :]
+            self._seen = len(replies)
             if "replies" not in self._open or not self._pump():
                 return None
-        line, _, rest = bytes(replies).partition(b"\n")
-        self._received["replies"] = bytearray(rest)
+        # A copy of what is wanted, once: what comes before it stays, and what comes after it is not touched.
+        line = bytes(memoryview(replies)[self._line : end if longest is None else min(end, self._line + longest + 1)])
+        self._line = self._seen = end + 1
         return line
 
     def finish(self, *, stop: bool = False) -> Outcome:
@@ -139,7 +153,8 @@ class Box:
             self._requests = -1
         self._end()
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, line: bytes) -> None:
+        data = memoryview(line)
         while data:
             try:
                 data = data[os.write(self._requests, data) :]
@@ -159,9 +174,13 @@ class Box:
             poll.register(at, select.POLLIN | select.POLLHUP)
         if writing:
             poll.register(self._requests, select.POLLOUT)
-        for at, _ in poll.poll(left * 1000):
-            if at in names:
-                self._take(names[at])
+        ready = [names[at] for at, _ in poll.poll(left * 1000) if at in names]
+        self._quick -= len(ready)
+        if self._quick < 0 and "report" not in ready:
+            # What comes meanwhile is taken at once.
+            time.sleep(INTERVAL)
+        for name in ready:
+            self._take(name)
         return "report" in self._open and self._stopped is None
 
     def _take(self, name: str) -> None:

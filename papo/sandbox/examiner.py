@@ -1,113 +1,66 @@
 """Runs inside another sandbox: assertions of a data set, in which every call of the candidate goes out as a request.
 
-What is expected lives here; the candidate's code does not. Its results come in as exact built-in types.
+What is expected lives here; the candidate's code does not. Its results come in as built-in types.
 """
 
-import ast
-import builtins
 import json
 import os
 import sys
-from collections.abc import Callable
-from functools import cache
-from typing import Any, TextIO
+from typing import Any
 
 if __package__:
-    from papo.sandbox import transfer
+    from papo.sandbox import handlers, names
+    from papo.sandbox.remote import FAILED, FAULT, LEDGER, PASSED, for_effect, named_function, requests, send
 else:
-    # Inside, it lies beside this file, and there is no package.
+    # Inside, they lie beside this file, and there is no package.
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import transfer
+    import handlers
+    import names
+    from remote import FAILED, FAULT, LEDGER, PASSED, for_effect, named_function, requests, send
 
-
-@cache
-def requests() -> TextIO:
-    """What comes in; opened once, as it is read ahead of."""
-    return os.fdopen(3, "r")
-
-
-class Held:
-    """Something that stays with the candidate; it can only be handed back."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+LONGEST_REASON = 300
 
 
 def main() -> None:
     """Run the tests that the first request holds; one line for each."""
     plan = json.loads(requests().readline())
-    space: dict[str, Any] = {"__name__": "tests"}
+    space: dict[str, Any] = {"__name__": "tests", handlers.CAUGHT: LEDGER.caught, handlers.EFFECT: for_effect}
     try:
         for code in plan["setup"]:
-            exec(compile(code, "setup", "exec"), space)
-    except Exception as error:
-        send({"fault": f"{type(error).__name__}: {error}"[:300]})
+            exec(compile(handlers.marked(code), "setup", "exec"), space)
+    except BaseException as error:
+        send(FAULT, line(error))
         return
     if plan["entry_point"]:
-        space[plan["entry_point"]] = remote(plan["entry_point"])
+        space[plan["entry_point"]] = named_function(plan["entry_point"])
     for code in plan["tests"]:
-        passed, reason = True, ""
-        try:
-            for name in unknown(code, space) or only_builtin(code):
-                space[name] = remote(name)
-            exec(compile(code, "test", "exec"), space)
-        except Exception as error:
-            passed, reason = False, f"{type(error).__name__}: {error}"[:300]
-        send({"passed": passed, "reason": reason})
+        mark, reason = examined(code, space)
+        send(mark, reason)
 
 
-def unknown(code: str, space: dict[str, Any]) -> set[str]:
-    """Names that a test reads and nobody defines: the candidate's."""
-    names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-    bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    bound |= {node.arg for node in ast.walk(ast.parse(code)) if isinstance(node, ast.arg)}
-    bound |= {node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            bound |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return {name for name in read - bound if name not in space and not hasattr(builtins, name)}
+def examined(code: str, space: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The verdict of one test, and why. What a program raised, and nothing in the test took, fails it."""
+    LEDGER.clear()
+    failure: BaseException | None = None
+    try:
+        for name in names.unknown([code], known=space) or names.only_builtin(code):
+            space[name] = named_function(name)
+        exec(compile(handlers.marked(code), "test", "exec"), space)
+    except BaseException as error:
+        failure = error
+    if LEDGER.fault is not None:
+        return FAULT, LEDGER.fault.encode(errors="replace")
+    failure = failure or next(iter(LEDGER.open), None)
+    return (PASSED, b"") if failure is None else (FAILED, line(failure))
 
 
-def only_builtin(code: str) -> set[str]:
-    """The one function that a test calls where that is named like a built-in one: it is the candidate's."""
-    calls = [node.func for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    names = {function.id for function in calls if isinstance(function, ast.Name)}
-    return names if len(names) == 1 and all(hasattr(builtins, name) for name in names) else set()
-
-
-def remote(name: str) -> Callable[..., Any]:
-    """The candidate's function of that name."""
-
-    def ask(*arguments: Any, **named: Any) -> Any:
-        send(
-            {
-                "call": name,
-                "arguments": transfer.encode(list(arguments), number),
-                "named": transfer.encode(named, number),
-            }
-        )
-        reply = json.loads(requests().readline())
-        if "raised" in reply:
-            kind = getattr(builtins, reply["raised"], None)
-            raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(reply["about"])
-        return transfer.decode(reply["value"], Held)
-
-    return ask
-
-
-def number(value: Any) -> int:
-    """The number of what is handed back. Raises TypeError for what never came from the candidate."""
-    if type(value) is not Held:
-        raise TypeError(f"a {type(value).__name__} cannot be handed to the candidate")
-    return value.number
-
-
-def send(message: dict[str, Any]) -> None:
-    """One line."""
-    text = json.dumps(message).encode() + b"\n"
-    while text:
-        text = text[os.write(4, text) :]
+def line(error: BaseException) -> bytes:
+    """An exception in one line."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:
+        text = type(error).__name__
+    return " ".join(text[:LONGEST_REASON].split()).encode(errors="replace")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from papo.rewards import CodeTests
 from papo.rewards import codejudge as judge
-from papo.rewards.codecases import Asserts, Calls, Streams, extract_program, read_tests
+from papo.rewards.codeblocks import extract_program
+from papo.rewards.codecases import Asserts, Calls, Streams, read_tests
+from papo.rewards.codevalues import matches
 from papo.sandbox import Box, Outcome, transfer
 
 RUN = settings(max_examples=6, deadline=None)
@@ -63,7 +65,7 @@ def test_tests_of_any_text_are_read_or_refused(text: str) -> None:
 @given(ANY_TEXT | PIECES)
 def test_a_program_is_found_or_not_in_any_text(completion: str) -> None:
     code = extract_program(completion, "python")
-    assert code is None or (code.strip() and code in completion)
+    assert code is None or (code.strip() and set(code.split()) <= set(completion.split()))
 
 
 @given(
@@ -115,7 +117,9 @@ def test_gold_passes_and_what_is_changed_or_emptied_fails(a: int, b: int, inputs
 @given(FORMS)
 @settings(max_examples=300, deadline=None)
 def test_what_comes_back_is_a_value_or_untransferable(form: Any) -> None:
-    hold = [None, None].__getitem__
+    def hold(letter: str, body: Any) -> Any:
+        return [None, None][body]
+
     for held in (None, hold):
         try:
             transfer.decode(transfer.parse(json.dumps(form).encode()), held)
@@ -151,7 +155,7 @@ def test_values_come_back_as_they_were_sent(value: Any) -> None:
 @given(FORMS, ANY_JSON, st.sampled_from([0.0, 0.1]))
 @settings(max_examples=300, deadline=None)
 def test_any_form_is_the_expected_value_or_not(form: Any, expected: Any, tolerance: float) -> None:
-    assert judge.matches(form, expected, tolerance) in (True, False)
+    assert matches(form, expected, tolerance) in (True, False)
 
 
 @given(FORMS.map(lambda form: json.dumps(form).encode()) | st.binary(max_size=40))
@@ -161,9 +165,9 @@ def test_a_reply_is_of_the_right_form_or_a_reason(said: bytes) -> None:
         def __init__(self) -> None:
             return
 
-        def ask(self, line: bytes) -> bytes:
+        def ask(self, line: bytes, *, longest: int | None = None) -> bytes:
             return said
 
-    reply, fault = judge._reply(Said(), {})  # pyright: ignore[reportPrivateUsage]  # the border itself
+    reply, fault = judge._reply(Said(), {}, longest=10**6)  # pyright: ignore[reportPrivateUsage]  # the border itself
     assert (reply is None) != (fault is None)
-    assert reply is None or set(reply) in ({"value"}, {"raised", "about"})
+    assert reply is None or set(reply) in ({"value"}, {"value", "first"}, {"raised", "about"})

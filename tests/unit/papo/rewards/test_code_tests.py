@@ -8,7 +8,9 @@ import pytest
 
 from papo.rewards import CodeTests, Verdict
 from papo.rewards import codejudge as judge
-from papo.rewards.codecases import extract_program, read_tests, same_text
+from papo.rewards.codeblocks import extract_program
+from papo.rewards.codecases import read_tests
+from papo.rewards.codevalues import matches, same_text
 from papo.sandbox import Limits, Outcome, SandboxError, chosen, isolation, run
 from papo.sandbox.isolation import python
 
@@ -133,7 +135,7 @@ def test_output_is_compared_by_words_and_lines() -> None:
     ],
 )
 def test_values_are_compared_by_exact_types(form: Any, expected: Any, same: bool) -> None:
-    assert judge.matches(form, expected, 0.0) is same
+    assert matches(form, expected, 0.0) is same
 
 
 @pytest.mark.parametrize("text", ["", "7", "{}", "[]", '{"inputs": ["1"], "outputs": []}', '{"entry_point": "f"}', "{"])
@@ -198,7 +200,7 @@ def test_limits_are_positive(setting: dict[str, Any]) -> None:
 
 def test_a_run_asks_whether_programs_can_be_run() -> None:
     assert REWARD.self_test() is None
-    assert "code_tests/1" in REWARD.version
+    assert "code_tests/2" in REWARD.version
 
 
 def test_the_reward_stays_in_its_range_whatever_the_tests_hold() -> None:
