@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 if __package__:
     from papo.sandbox import transfer
@@ -233,8 +233,7 @@ def handed(value: Any) -> Any:
     if transfer.is_a(name, str) and callable(value) and getattr(builtins, name, None) is value:
         return {"n": name}
     if transfer.has(value, "__next__"):
-        items: Iterator[Any] = value
-        return {"a": [transfer.encode(item, handed) for item in items]}
+        return {"a": [transfer.encode(item, handed) for item in cast("Iterator[Any]", value)]}
     if hasattr(value, "in_place"):
         raise _fault("a function of the program cannot be handed back to it by its name")
     raise _fault(f"a {type(value).__name__} cannot be handed to the program")
