@@ -89,7 +89,7 @@ def test_an_editable_installation_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_versions_of_runs_without_packages_are_as_they_were() -> None:
     assert CodeTests().version == (
-        'code_tests/1 {"aggregate": "all", "allow_unsandboxed": false, "cpu_seconds": 10.0, "kind": "code_tests", '
+        'code_tests/2 {"aggregate": "all", "allow_unsandboxed": false, "cpu_seconds": 10.0, "kind": "code_tests", '
         '"language": "python", "memory_mib": 512, "processes": 24, "tolerance": 0.0, "truncated": "zero", '
         '"wall_seconds": 30.0}'
     )
