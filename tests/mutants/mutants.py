@@ -93,7 +93,7 @@ MUTANTS: list[Mutant] = [
         ("outcome - outcome_means[tokens.row]", "outcome"),
         ("rewards[tokens.last] += rollouts", "rewards[tokens.last] -= rollouts"),
         ("rollouts.outcome + tokens.sums(", "rollouts.outcome - tokens.sums("),
-        ("np.maximum(self.counts, 1)", "np.maximum(self.counts, 2)"),
+        ("np.maximum(counts, 1)", "np.maximum(counts, 2)"),
     ),
     *_of(
         "advantages",
@@ -128,8 +128,8 @@ MUTANTS: list[Mutant] = [
             'case "center":\n                return group_normalize(rewards, group, scale="none")',
             'case "center":\n                return group_normalize(rewards, group)',
         ),
-        ("rewards + scored, group", "rewards - scored, group"),
-        ("np.maximum(counts, 1)", "np.maximum(tokens.counts, 1)"),
+        ("rewards + tokens.means(score_of", "rewards - tokens.means(score_of"),
+        ("tokens.means(score_of, where=has_score), group", "tokens.means(score_of), group"),
     ),
     *_of(
         "advantages",
@@ -151,7 +151,7 @@ MUTANTS: list[Mutant] = [
     ),
     *_of("advantages", "sum", LAWS, ("rollouts.outcome + rollouts.process", "rollouts.outcome - rollouts.process")),
     *_of("advantages", "rloo", TOKEN, ("penalised_outcome(rollouts)", "rollouts.outcome")),
-    *_of("advantages", "reinforce_plus_plus", TOKEN, ("where=sizes > 1", "where=sizes > 2")),
+    *_of("advantages", "reinforce_plus_plus", TOKEN, ("where=has_peers(rewards, rollouts.group)", "where=None")),
     *_of(
         "advantages",
         "filters",
