@@ -20,7 +20,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot
 
-from flows.build import Places, train_sft
+from flows.build import train_sft
+from flows.proposals import Places
 from flows.reporters import LogReporter
 from tasks.disk import LocalDisk
 from tasks.evaluate import EVALUATED

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from experiments.compare import DOCS, Experiment, main
-from flows.build import Places
+from flows.proposals import Places
 from papo.presets import PRESETS
 from schemas.presets import sections_of
 from tasks.disk import LocalDisk

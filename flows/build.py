@@ -1,21 +1,21 @@
 """From a config file to an open run on this machine: the folders, the engine, the data, the first policy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from flows.generators import generator_in
 from flows.judges import judge_of, meet
+from flows.proposals import USUAL, Places
 from papo.engines.host import EngineHost
 from papo.engines.model_folder import kept_files
 from papo.engines.protocol import Engine
 from papo.engines.settings import EngineSettings
-from papo.errors import ConfigError
+from papo.errors import ConfigError, WayOut
 from papo.rewards import RewardModel
 from schemas.config import RunConfig
 from schemas.loading import load_config, overridden, resolve
 from schemas.records import IterationState
-from schemas.runids import checked_run_id, run_id_of
+from schemas.runids import run_id_of
 from schemas.sft import SftConfig
 from tasks.clock import WallClock
 from tasks.disk import LocalDisk
@@ -27,21 +27,10 @@ from tasks.pins import pinned, stand_in
 from tasks.relocated import base_now, found_model, from_run, is_called
 from tasks.run import Reporter, Run
 from tasks.runfile import read_run_file
+from tasks.scorable import try_data
 from tasks.sft import train_model
 from tasks.sources import gone_sources, read_sources
 from tasks.surroundings import Surroundings
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where runs and models are kept; by default below the working folder."""
-
-    runs: Path = Path("runs")
-    models: Path = Path("models")
-
-    def run(self, run_id: str) -> Path:
-        """The folder of a run. Raises ConfigError where `run_id` is none."""
-        return self.runs / checked_run_id(run_id)
 
 
 def open_from(
@@ -51,7 +40,7 @@ def open_from(
     overrides: Sequence[str] = (),
     amend: bool = False,
     reporter: Reporter,
-    places: Places = Places(),
+    places: Places = USUAL,
     advancing: bool = True,
 ) -> tuple[Run, IterationState | None]:
     """Open the run of a config file (a new one, or the one with that id), or with `config` None an existing one.
@@ -68,7 +57,7 @@ def open_from(
     return open_config(name, loaded, base=path.parent, reporter=reporter, places=places, advancing=advancing)
 
 
-def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter, places: Places = Places()) -> Path:
+def train_sft(config: str, *, overrides: Sequence[str] = (), reporter: Reporter, places: Places = USUAL) -> Path:
     """The folder of the model that an SFT config makes."""
     path = Path(config)
     loaded = load_config(path, overrides, kind=SftConfig)
@@ -85,7 +74,8 @@ def _reopen(
     if run_file is None:
         known = ", ".join(sorted(path.parent.name for path in places.runs.glob("*/run.yaml"))) or "none"
         raise ConfigError(
-            f"There is no run {run_id!r} in {places.runs} (there are: {known}). Start it with papo train."
+            f"There is no run {run_id!r} in {places.runs} (there are: {known}).",
+            ways_out=[WayOut(text="Start one", command="train", arguments=("CONFIG.yaml",))],
         )
     config = run_file.latest
     stand_in(config, folder)
@@ -128,7 +118,7 @@ def open_config(
         clock=WallClock(),
         lease=lambda: FileLease(folder / "lock") if advancing else NoLease(),
         engine=_engine_in(disk.root / "logs", disk.root / "engine.json"),
-        sources=lambda config: read_sources(config, base),
+        sources=lambda config: try_data(config, base).sources,
         remaining=lambda config: read_sources(config, base, without=gone_sources(config, base)),
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,

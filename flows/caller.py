@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from flows.build import Places
 from flows.conduct import Ended
+from flows.proposals import Places
 from flows.reporters import Live, reporter_for
 
 

@@ -6,18 +6,22 @@ Exit codes: 0 done, 1 the run failed, 2 bad config or data, 3 stopped early and 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from flows import commands, generators, verifying
-from flows.build import Places
 from flows.datacli import data
-from flows.doctor import examine
-from flows.launch import leave_within
-from flows.saying import err, failures, out
+from flows.later import Later
+from flows.output import console_on, failures, say, say_json, warn
+from flows.proposals import Places, Proposals
 from papo.errors import ConfigError
+from papo.version import papo_version
+
+if TYPE_CHECKING:
+    from flows import commands, doctor, generators, launch, verifying
+else:
+    commands, doctor, generators = Later("flows.commands"), Later("flows.doctor"), Later("flows.generators")
+    launch, verifying = Later("flows.launch"), Later("flows.verifying")
 
 LEAVE_SECONDS = 20.0
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -27,6 +31,22 @@ engines = typer.Typer(no_args_is_help=True, help="Engines of their own: vLLM bes
 app.add_typer(engines, name="engines")
 app.add_typer(data, name="data")
 
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"papo {papo_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The release of papo.")
+    ] = False,
+) -> None:
+    """Train reasoning LLMs by reinforcement learning: resumable runs with a record of every number."""
+
+
 Config = Annotated[str, typer.Argument(help="A run config (YAML).", show_default=False)]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The run's id.", show_default=False)]
 Set = Annotated[
@@ -34,6 +54,7 @@ Set = Annotated[
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")]
 Models = Annotated[Path, typer.Option("--models", help="Folder that holds models made by papo.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Advance by at most so many iterations now.")]
 Direct = Annotated[bool, typer.Option("--direct", help="Run the stages without Prefect.")]
 
 
@@ -42,15 +63,15 @@ def train(
     config: Config,
     run_id: Annotated[str | None, typer.Option("--run-id", help="Names the run; default: the file's name.")] = None,
     set_: Set = None,
-    limit: Annotated[int | None, typer.Option(help="Advance by at most so many iterations now.")] = None,
+    limit: Limit = None,
     direct: Direct = False,
     runs: Runs = Path("runs"),
     models_: Models = Path("models"),
 ) -> None:
     """Start a run, or go on with it: the same command does both."""
-    with failures():
-        places = Places(runs=runs, models=models_)
-        commands.advance(config, run_id=run_id, overrides=set_ or [], limit=limit, direct=direct, places=places)
+    by = Proposals(places=Places(runs=runs, models=models_), overrides=tuple(set_ or ()), direct=direct)
+    with failures(by):
+        commands.advance(config, run_id=run_id, overrides=set_ or [], limit=limit, by=by)
 
 
 @app.command()
@@ -68,29 +89,25 @@ def resume(
             "--set", metavar="A.B=C", help="Change a field that is no part of the run's identity (iterations …)."
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Advance by at most so many iterations now.")] = None,
+    limit: Limit = None,
     direct: Direct = False,
     runs: Runs = Path("runs"),
     models_: Models = Path("models"),
 ) -> None:
     """Go on with a run from its last commit."""
-    with failures():
+    by = Proposals(places=Places(runs=runs, models=models_), direct=direct)
+    with failures(by):
         commands.advance(
-            None,
-            run_id=run,
-            overrides=[*(set_ or []), *(amend or [])],
-            amend=bool(amend),
-            limit=limit,
-            direct=direct,
-            places=Places(runs=runs, models=models_),
+            None, run_id=run, overrides=[*(set_ or []), *(amend or [])], amend=bool(amend), limit=limit, by=by
         )
 
 
 @app.command()
 def sft(config: Config, set_: Set = None, models_: Models = Path("models")) -> None:
     """Train a model on prompt and completion pairs; the cold start before RL."""
-    with failures():
-        commands.supervised(config, overrides=set_ or [], places=Places(models=models_))
+    by = Proposals(places=Places(models=models_), overrides=tuple(set_ or ()))
+    with failures(by):
+        commands.supervised(config, overrides=set_ or [], by=by)
 
 
 @app.command()
@@ -100,47 +117,47 @@ def status(
     runs: Runs = Path("runs"),
 ) -> None:
     """Where a run stands."""
-    with failures():
-        found = commands.status(run, Places(runs=runs))
+    by = Proposals(places=Places(runs=runs))
+    with failures(by):
+        found = commands.status(run, by)
         if as_json:
-            sys.stdout.write(json.dumps(found.model_dump(mode="json"), indent=2) + "\n")
+            say_json(json.dumps(found.model_dump(mode="json"), indent=2))
             return
-        for name, value in commands.described(found):
-            out.print(f"{name:<18} {value}", markup=False, soft_wrap=True)
+        for name, value in commands.described(found, by):
+            say(f"{name:<18} {value}")
 
 
 @app.command()
 def ls(runs: Runs = Path("runs")) -> None:
-    """All runs, a line each."""
-    with failures():
-        found = commands.list_runs(Places(runs=runs))
+    """All runs, a line each, with when each last moved."""
+    by = Proposals(places=Places(runs=runs))
+    with failures(by):
+        found = commands.list_runs(by)
         if not found:
-            out.print(f"No runs in {runs}. Start one: papo train deployments/runs/arithmetic.yaml")
+            say(f"No runs in {runs}. Start one: {by('train', 'CONFIG.yaml')}")
             return
-        table = Table("run", "state", "iterations", "held-out accuracy", "ledger", box=None, pad_edge=False)
-        for row in found:
-            table.add_row(*row)
-        out.print(table)
+        console_on().print(commands.table_of(found))
 
 
 @app.command()
 def validate(config: Config, set_: Set = None) -> None:
     """Check a config, its data and its model folder, without loading any model."""
-    with failures():
-        for line in commands.validate(config, overrides=set_ or []):
-            out.print(line, markup=False, soft_wrap=True)
+    by = Proposals(overrides=tuple(set_ or ()))
+    with failures(by):
+        for line in commands.validate(config, overrides=set_ or [], by=by):
+            say(line)
 
 
-@app.command()
-def doctor(runs: Runs = Path("runs")) -> None:
+@app.command(name="doctor")
+def doctor_(runs: Runs = Path("runs")) -> None:
     """Check this installation: versions, names, disk, and that an engine starts."""
     with failures():
         faults = 0
-        for check in examine(runs):
+        for check in doctor.examine(runs):
             faults += not check.passed
-            out.print(f"{'ok  ' if check.passed else 'BAD '} {check.name}: {check.found}", markup=False)
+            say(f"{'ok  ' if check.passed else 'BAD '} {check.name}: {check.found}")
             if not check.passed:
-                out.print(f"     {check.way_out}", markup=False)
+                say(f"     {check.way_out}")
         if faults:
             raise typer.Exit(4)
 
@@ -150,31 +167,32 @@ def presets(name: Annotated[str | None, typer.Argument(help="One of them; defaul
     """The settings of papers, as YAML for a run config."""
     with failures():
         for line in commands.presets(name):
-            out.print(line, markup=False, soft_wrap=True)
+            say(line)
 
 
 @app.command()
 def samples(
     run: RunId,
-    at: Annotated[int | None, typer.Option(help="Iteration; default: the newest.")] = None,
+    at: Annotated[int | None, typer.Option(min=0, help="Iteration; default: the newest.")] = None,
     best: Annotated[bool, typer.Option("--best", help="Largest advantage first.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="Smallest advantage first.")] = False,
     truncated: Annotated[bool, typer.Option("--truncated", help="Only those cut off at the limit.")] = False,
-    count: Annotated[int, typer.Option("--count", "-n", help="How many.")] = 5,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 5,
     runs: Runs = Path("runs"),
 ) -> None:
     """What the policy said in an iteration, and why it was pushed up or down."""
-    with failures():
+    by = Proposals(places=Places(runs=runs))
+    with failures(by):
         order = "best" if best else "worst" if worst else "truncated" if truncated else "first"
-        for line in commands.show_samples(run, Places(runs=runs), at=at, order=order, count=count):
-            out.print(line, markup=False, soft_wrap=True)
+        for line in commands.show_samples(run, by, at=at, order=order, count=count):
+            say(line)
 
 
 @app.command()
 def export(
     run: RunId,
     at: Annotated[
-        int | None, typer.Option("--at", help="Version: iterations the policy has had; default: all.")
+        int | None, typer.Option("--at", min=0, help="Version: iterations the policy has had; default: all.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="New folder; default: in the run's exports.")] = None,
     adapter: Annotated[bool, typer.Option("--adapter", help="The LoRA adapter alone, not merged.")] = False,
@@ -182,16 +200,18 @@ def export(
     models_: Models = Path("models"),
 ) -> None:
     """Write a version of the policy as a Hugging Face folder."""
-    with failures():
-        commands.export(run, Places(runs=runs, models=models_), version=at, output=output, adapter=adapter)
+    by = Proposals(places=Places(runs=runs, models=models_))
+    with failures(by):
+        commands.export(run, by, version=at, output=output, adapter=adapter)
 
 
 @app.command(name="try")
 def try_(config: Config, set_: Set = None, models_: Models = Path("models")) -> None:
     """One real iteration on two prompts: template, ends, verdicts, memory, seconds. Leaves nothing behind."""
-    with failures():
-        for line in commands.try_out(config, overrides=set_ or [], places=Places(models=models_)):
-            out.print(line, markup=False, soft_wrap=True)
+    by = Proposals(places=Places(models=models_), overrides=tuple(set_ or ()))
+    with failures(by):
+        for line in commands.try_out(config, overrides=set_ or [], by=by):
+            say(line)
 
 
 @app.command()
@@ -224,7 +244,7 @@ def verify(
             )
             lines = list(found)
         for line in lines:
-            err.print(line, markup=False, soft_wrap=True)
+            warn(line)
         if references is not None and len(lines) > 1:
             raise typer.Exit(4)
 
@@ -232,8 +252,10 @@ def verify(
 @app.command()
 def up(runs: Runs = Path("runs")) -> None:
     """Serve the Prefect UI over the runs' own database, until Ctrl-C."""
-    with failures():
-        commands.serve(Places(runs=runs))
+    by = Proposals(places=Places(runs=runs))
+    with failures(by):
+        if code := commands.serve(by):
+            raise typer.Exit(code)
 
 
 @models.command()
@@ -250,7 +272,7 @@ def install_vllm(
 ) -> None:
     """Make vLLM's own environment, once: minutes, about 3 GB."""
     with failures():
-        generators.install_vllm(folder, build=build, say=lambda text: out.print(text, markup=False, soft_wrap=True))
+        generators.install_vllm(folder, build=build, say=say)
 
 
 @engines.command("serve-vllm")
@@ -272,8 +294,9 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        # All is done and said; a Prefect client that still waits for a dead server must not hold the process.
-        leave_within(LEAVE_SECONDS, end.code if isinstance(end.code, int) else 1)
+        if "prefect" in sys.modules:
+            # All is done and said; a Prefect client that still waits for a dead server must not hold the process.
+            launch.leave_within(LEAVE_SECONDS, end.code if isinstance(end.code, int) else 1)
         raise
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from flows.proposals import PLAIN, Proposals
 from flows.reporters import reporter_for
 from papo.engines.settings import PromptFormat
 from papo.errors import ConfigError, DataError
@@ -55,6 +56,21 @@ class Asked:
     def is_config(self) -> bool:
         return self.source.suffix in (".yaml", ".yml")
 
+    @property
+    def typed(self) -> list[tuple[str, str]]:
+        """The options that say all this, but for the config's fields."""
+        given = {
+            "--against": self.against,
+            "--mapping": self.mapping,
+            "--prompt": None if self.prompt == "prompt" else self.prompt,
+            "--reference-answer": None if self.reference_answer == "answer" else self.reference_answer,
+            "--task": self.task,
+            "--model": self.model,
+            "--max-prompt-length": self.max_prompt_length,
+            "--pass-rates": self.rates,
+        }
+        return [(name, str(value)) for name, value in given.items() if value is not None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
@@ -90,7 +106,7 @@ class Found:
     """Rows that preparation would leave out."""
 
 
-def check(asked: Asked, *, output: Path | None, html: Path | None) -> Found:
+def check(asked: Asked, *, output: Path | None, html: Path | None, by: Proposals = PLAIN) -> Found:
     """Check, write what was asked for, and say what was found."""
     plan = _plan(asked)
     checked, _ = _checked(asked, plan)
@@ -101,7 +117,9 @@ def check(asked: Asked, *, output: Path | None, html: Path | None) -> Found:
         _write(html, page_of(checked, title=f"Data of {asked.source.name}"))
     removed = len(checked.removed())
     written = [f"Written: {path}" for path in (output, html) if path is not None]
-    verdict = f"{removed} rows would be left out by papo data prepare." if removed else "Every row is clean."
+    folder = asked.source.with_name(f"{asked.source.stem}-clean")
+    prepare_them = by("data prepare", asked.source, options=[*asked.typed, ("--output", str(folder))])
+    verdict = f"{removed} rows would be left out by: {prepare_them}" if removed else "Every row is clean."
     return Found(lines=[*_lines(checked), *written, verdict], removed=removed)
 
 

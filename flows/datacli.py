@@ -1,14 +1,18 @@
 """The commands `papo data check` and `papo data prepare`, as they are typed."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows import datacheck, rating
-from flows.build import Places
-from flows.reporters import reporter_for
-from flows.saying import failures, out
+from flows.later import Later
+from flows.output import failures, say
+from flows.proposals import Places, Proposals
+
+if TYPE_CHECKING:
+    from flows import datacheck, rating, reporters
+else:
+    datacheck, rating, reporters = Later("flows.datacheck"), Later("flows.rating"), Later("flows.reporters")
 
 data = typer.Typer(no_args_is_help=True, help="Data before a run: what is wrong with it, and clean files of it.")
 
@@ -44,7 +48,8 @@ def check(  # noqa: PLR0913, PLR0917  # a command has its options
     html: Annotated[Path | None, typer.Option("--html", help="A page to look at.")] = None,
 ) -> None:
     """What is wrong with data, row by row: faults, references, duplicates, lengths, overlap. Changes nothing."""
-    with failures():
+    by = Proposals(overrides=tuple(set_ or ()))
+    with failures(by):
         asked = datacheck.Asked(
             source=source,
             overrides=set_ or [],
@@ -57,9 +62,9 @@ def check(  # noqa: PLR0913, PLR0917  # a command has its options
             max_prompt_length=max_prompt_length,
             rates=pass_rates,
         )
-        found = datacheck.check(asked, output=output, html=html)
+        found = datacheck.check(asked, output=output, html=html, by=by)
         for line in found.lines:
-            out.print(line, markup=False, soft_wrap=True)
+            say(line)
         if found.removed:
             raise typer.Exit(4)
 
@@ -67,20 +72,18 @@ def check(  # noqa: PLR0913, PLR0917  # a command has its options
 @data.command()
 def rate(
     config: Annotated[str, typer.Argument(help="A run config (YAML): its data, first policy, sampling and reward.")],
-    output: Annotated[Path, typer.Option("--output", help="JSONL for --pass-rates of papo data prepare.")],
+    output: Annotated[Path, typer.Option("--output", help="JSONL, as --pass-rates of data prepare reads it.")],
     samples: Annotated[int, typer.Option("--samples", min=1, help="Tries a row.")] = 8,
     set_: Set = None,
     runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")] = Path("runs"),
     models: Annotated[Path, typer.Option("--models", help="Folder that holds models made by papo.")] = Path("models"),
 ) -> None:
     """How often the first policy solves each training row. Interrupted, it goes on by the same command."""
-    with failures():
-        places, reporter = Places(runs=runs, models=models), reporter_for()
-        lines = rating.rate(
-            config, overrides=set_ or [], samples=samples, output=output, reporter=reporter, places=places
-        )
+    by = Proposals(places=Places(runs=runs, models=models), overrides=tuple(set_ or ()))
+    with failures(by):
+        lines = rating.rate(config, samples=samples, output=output, reporter=reporters.reporter_for(), by=by)
         for line in lines:
-            out.print(line, markup=False, soft_wrap=True)
+            say(line)
 
 
 @data.command()
@@ -91,9 +94,10 @@ def visits(
     runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the runs.")] = Path("runs"),
 ) -> None:
     """Which rows a run has never solved, or always: too hard, too easy, or with a wrong reference."""
-    with failures():
-        for line in rating.visits(Places(runs=runs).run(run), min_visits=min_visits, output=output):
-            out.print(line, markup=False, soft_wrap=True)
+    by = Proposals(places=Places(runs=runs))
+    with failures(by):
+        for line in rating.visits(by.places.run(run), min_visits=min_visits, output=output):
+            say(line)
 
 
 @data.command()
@@ -117,7 +121,8 @@ def prepare(  # noqa: PLR0913, PLR0917  # a command has its options
     ] = None,
 ) -> None:
     """Write the rows without findings to a new folder, with a report and a manifest."""
-    with failures():
+    by = Proposals(overrides=tuple(set_ or ()))
+    with failures(by):
         asked = datacheck.Asked(
             source=source,
             overrides=set_ or [],
@@ -132,4 +137,4 @@ def prepare(  # noqa: PLR0913, PLR0917  # a command has its options
         )
         policies = datacheck.Policies(form=form, conflicts=conflicts, overlap=overlap, per_tier=per_tier)
         for line in datacheck.prepare(asked, output, policies):
-            out.print(line, markup=False, soft_wrap=True)
+            say(line)

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from flows.build import Places, open_from
+from flows.build import open_from
 from flows.caller import Caller, calling
 from flows.conduct import Ended, conduct, terminations
+from flows.proposals import Places
 from flows.reporters import Live
 from flows.server import server
 from tasks.calling import direct as direct_calls

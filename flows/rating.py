@@ -6,14 +6,15 @@ same prompts, sampler, rewards, shards and keys, and it goes on after a crash as
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
-from flows.build import Places, open_config
+from flows.build import open_config
 from flows.conduct import terminations
 from flows.iteration import first_policy
+from flows.proposals import Proposals
 from flows.reporters import Live
 from papo import passrates
 from papo.advantages import Grpo
@@ -31,16 +32,14 @@ SHOWN = 10
 """Ids that are shown of a longer list."""
 
 
-def rate(
-    config: str, *, overrides: Sequence[str], samples: int, output: Path, reporter: Live, places: Places
-) -> Iterator[str]:
+def rate(config: str, *, samples: int, output: Path, reporter: Live, by: Proposals) -> Iterator[str]:
     """Sample every training row `samples` times by the config's first policy, judge, and write a pass rate a row."""
     path = Path(config)
-    asked = rating_of(load_config(path, overrides), samples=samples)
+    asked = rating_of(load_config(path, by.overrides), samples=samples)
     rated_from = f" (it is made of the name of {path}: give that file another one)"
     name = checked_run_id(f"{path.stem}-rates-{_address(asked)}", source=rated_from)
     with terminations():
-        run, state = open_config(name, asked, base=path.parent, reporter=reporter, places=places)
+        run, state = open_config(name, asked, base=path.parent, reporter=reporter, places=by.places)
     try:
         with terminations():
             if state is None:
@@ -54,11 +53,12 @@ def rate(
     finally:
         reporter.end()
         close_run(run)
-    found = passrates.of_first_policy(open_run(places.run(name)))
+    found = passrates.of_first_policy(open_run(by.places.run(name)))
     yield from _written(found, output)
     yield from _summary(found, min_visits=1)
-    yield f"Sampled     in {places.run(name)}, which may be deleted"
-    yield f"Use them: papo data prepare {config} --pass-rates {output} --output FOLDER"
+    yield f"Sampled     in {by.places.run(name)}, which may be deleted"
+    use = by("data prepare", config, options=[("--pass-rates", str(output)), ("--output", f"{path.stem}-clean")])
+    yield f"Use them: {use}"
 
 
 def visits(folder: Path, *, min_visits: int, output: Path | None) -> Iterator[str]:

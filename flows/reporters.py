@@ -8,7 +8,10 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from flows.output import console_on
 from papo.correctness import accuracy_in
+from papo.masking import masked
+from papo.printable import printable
 from schemas.records import GENESIS
 from tasks.run import Reporter
 
@@ -25,11 +28,11 @@ class Live(Reporter, Protocol):
 
 def reporter_for(stream: TextIO = sys.stdout) -> Live:
     """Bars and colours where somebody watches, plain lines elsewhere."""
-    console = Console(file=stream, highlight=False)
+    console = console_on(stream)
     return (
         TerminalReporter(console)
         if console.is_terminal
-        else LogReporter(lambda line: print(line, file=stream, flush=True))
+        else LogReporter(lambda line: print(printable(masked(line)), file=stream, flush=True))
     )
 
 
@@ -94,7 +97,7 @@ class TerminalReporter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._bars = Progress(
-            SpinnerColumn(), TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(),
+            SpinnerColumn(), TextColumn("{task.description:<22}", markup=False), BarColumn(), MofNCompleteColumn(),
             TimeElapsedColumn(), console=console, transient=True,
         )  # fmt: skip
         self._run: TaskID | None = None
@@ -108,7 +111,7 @@ class TerminalReporter:
         self._bars.stop()
 
     def message(self, text: str) -> None:
-        self._console.print(text, style="dim", markup=False)
+        self._console.print(printable(masked(text)), style="dim", soft_wrap=True)
 
     def stage(self, iteration: int, stage: str) -> None:
         self._show(f"{iteration:05d}/{stage}" if iteration >= 0 else f"genesis/{stage}", 0, None)
@@ -118,7 +121,7 @@ class TerminalReporter:
         self._show(None, done, total)
 
     def iteration(self, iteration: int, values: Numbers) -> None:
-        self._console.print(iteration_line(iteration, values), markup=False)
+        self._console.print(iteration_line(iteration, values))
         if self._run is not None:
             self._bars.update(self._run, completed=iteration + 1)
 

@@ -38,8 +38,8 @@ def chosen(rows: pl.DataFrame, order: Order) -> pl.DataFrame:
 def described(row: dict[str, Any]) -> Iterator[str]:
     """One rollout: key, question, completion, verdict and credit."""
     yield f"── group {row['group_id']}, sample {row['sample_index']} · prompt {row['prompt_id']}"
-    yield f"question    {row['question']}"
-    yield f"completion  {row['completion']}"
+    yield f"question    {_indented(row['question'])}"
+    yield f"completion  {_indented(row['completion'])}"
     verdict = verdict_of(row)
     extracted = "no answer" if row["extracted"] is None else f"answer {row['extracted']!r}"
     found = f"{extracted}, reference {row['reference_answer']!r}, {row['status']}"
@@ -71,6 +71,11 @@ def verdict_of(row: dict[str, Any]) -> str:
             return f"{word} by an LLM"
         case _:
             return word
+
+
+def _indented(text: str) -> str:
+    """A text of several lines, each below the first one's start, so that none can pass for a line of ours."""
+    return text.replace("\n", "\n            ")
 
 
 def _numbers(scores: list[float | None]) -> str:

@@ -81,7 +81,7 @@ class ServerInfo:
         """One line for the user."""
         if self.url is None:
             return f"No Prefect for this run: {self.reason} Nothing is lost: the run directory is the record."
-        later = " (while runs are going; afterwards: papo up)" if self.kind == "managed" else ""
+        later = " (while runs are going)" if self.kind == "managed" else ""
         return f"Prefect UI: {self.ui}{later}"
 
 

@@ -4,7 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from flows.artifacts import ROWS, Artifacts
+from flows.proposals import PLAIN, Proposals
 from flows.reporters import Live, Numbers
+from papo.printable import code_span
 from papo.runs import metrics_of
 from tasks.journal import EVENTS, METRICS, read_lines
 from tasks.run import Run
@@ -25,10 +27,10 @@ class Shown:
         self._artifacts: Artifacts | None = None
         self._run: Run | None = None
 
-    def attach(self, run: Run, flow_run_id: str | None, *, where: str | None) -> None:
+    def attach(self, run: Run, flow_run_id: str | None, *, where: str | None, by: Proposals = PLAIN) -> None:
         """Show `run` under this flow run, and close the books on earlier ones that died without a word.
 
-        `where`: how to open MLflow.
+        `where`: how to open MLflow. `by`: how the commands are typed that the page proposes.
         """
         if flow_run_id is None:
             return
@@ -36,7 +38,7 @@ class Shown:
         earlier = [other for other in flow_runs(run) if other != UUID(flow_run_id)]
         run.journal.event(FLOW_RUN, flow_run_id=flow_run_id)
         self._run = run
-        self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links_of(run, where), dead=earlier)
+        self._artifacts = Artifacts(run.run_id, UUID(flow_run_id), links=links_of(run, where, by), dead=earlier)
         journal = run.disk.read_tail(METRICS, TAIL) if run.disk.exists(METRICS) else b""
         for line in metrics_of(journal)[-ROWS:]:
             self._artifacts.show(line["iteration"], line["values"], done=line["iteration"] + 1, total=run.horizon)
@@ -89,12 +91,12 @@ def flow_runs(run: Run) -> list[UUID]:
     return list(dict.fromkeys(reversed(ids)))[:EARLIER]
 
 
-def links_of(run: Run, where: str | None) -> str:
+def links_of(run: Run, where: str | None, by: Proposals = PLAIN) -> str:
     """Markdown: where the run's own record is, its numbers, and how to go on with it."""
     lines = [
-        f"**Run directory** `{run.disk.local('.')}`",
-        f"**MLflow** `{where}`" if where else "**MLflow** off; the numbers are in `metrics.jsonl`",
-        f"**Status** `papo status {run.run_id}`",
-        f"**Go on** `papo resume {run.run_id}`",
+        f"**Run directory** {code_span(run.disk.local('.'))}",
+        f"**MLflow** {code_span(where)}" if where else "**MLflow** off; the numbers are in `metrics.jsonl`",
+        f"**Status** {code_span(by('status', run.run_id))}",
+        f"**Go on** {code_span(by('resume', run.run_id))}",
     ]
     return "\n\n".join(lines)

@@ -14,6 +14,7 @@ from flows.build import open_from
 from flows.caller import Caller, caller
 from flows.conduct import Ended, conduct, terminations
 from flows.prefect_calls import prefect_call
+from flows.proposals import Proposals
 from flows.shown import Shown
 from papo.errors import Interrupted
 from tasks.tracking import tracked
@@ -53,5 +54,5 @@ def _advance(by: Caller, config: str | None, *, limit: int | None, **given: Any)
     with terminations():
         run, state = open_from(config, reporter=reporter, places=by.places, **given)
     with tracked(run) as follower:
-        reporter.attach(run, flow_run.id, where=follower.ui)
+        reporter.attach(run, flow_run.id, where=follower.ui, by=Proposals(places=by.places.resolved()))
         return conduct(run, state, prefect_call(run), reporter=reporter, limit=limit)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.build import Places, open_from
+from flows.build import open_from
 from flows.iteration import genesis, iteration
+from flows.proposals import Places, Proposals
 from flows.reporters import Live
 from flows.samples import described
 from papo.correctness import is_predicted
+from papo.errors import DataError
 from papo.runs import RunView, open_run
 from schemas.loading import load_config
 from tasks.calling import direct
@@ -23,7 +25,7 @@ PROMPTS = 2
 FORCED = ("iterations=1", f"prompts_per_iteration={PROMPTS}", "evaluation=null", "tracking.mlflow=off")
 
 
-def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Places) -> Iterator[str]:
+def trial(config: str, *, overrides: Sequence[str], reporter: Live, by: Proposals) -> Iterator[str]:
     """Run it in a folder that is removed afterwards, and say what was seen: prompt, ends, verdicts, memory, seconds."""
     loaded = load_config(Path(config), overrides)
     rows = PROMPTS * loaded.sampling.num_generations
@@ -31,7 +33,7 @@ def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Plac
     if (loaded.algorithm.ppo_mini_batch_size or 0) > rows:
         smaller.append(f"algorithm.ppo_mini_batch_size={rows}")
     with tempfile.TemporaryDirectory(prefix="papo-try-") as folder:
-        inside = Places(runs=Path(folder), models=places.models)
+        inside = Places(runs=Path(folder), models=by.places.models)
         run, _ = open_from(
             config, run_id="try", overrides=[*overrides, *FORCED, *smaller], reporter=reporter, places=inside
         )
@@ -41,10 +43,24 @@ def trial(config: str, *, overrides: Sequence[str], reporter: Live, places: Plac
             yield from _prompt(run)
             yield from _seen(open_run(inside.run("try")))
             yield from _measured(run)
+            _refuse_unscorable(open_run(inside.run("try")))
         finally:
             reporter.end()
             close_run(run)
-    yield f"Start it: papo train {config}"
+    yield f"Start it: {by('train', config)}"
+
+
+def _refuse_unscorable(view: RunView) -> None:
+    """Raises DataError where no rollout has a reward: there would be nothing to learn from."""
+    rollouts = view.rollouts(0)
+    if rollouts["outcome_reward"].null_count() < rollouts.height:
+        return
+    reasons = rollouts.group_by("status").len().sort("status").iter_rows()
+    told = ", ".join(f"{count} {status}" for status, count in reasons)
+    raise DataError(
+        f"Nothing could be scored: none of the {rollouts.height} rollouts has a reward ({told}), so a run would learn "
+        "nothing. Hold the references to the reward (data check), or name another reward or column."
+    )
 
 
 def _prompt(run: Run) -> Iterator[str]:

@@ -22,11 +22,31 @@
 A failed rollout is data (a null reward with a status); only a failed stage is an exception.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOut:
+    """A command that helps. The command line writes it, for it alone knows how it was called and by which options."""
+
+    text: str
+    """What it does, as the start of a line."""
+    command: str
+    """Its name: resume, data check, …"""
+    arguments: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of its own with their values: ("--amend", "sampling.temperature=0.7")."""
+
 
 class PapoError(Exception):
     """Base of all errors raised on purpose; `exit_code` is the command's."""
 
     exit_code: int = 1
+
+    def __init__(self, *arguments: object, ways_out: Sequence[WayOut] = ()) -> None:
+        super().__init__(*arguments)
+        self.ways_out = tuple(ways_out)
 
 
 class ConfigError(PapoError):

@@ -166,7 +166,8 @@ class StopConfig(Section):
 
 class TrackingConfig(Section):
     mlflow: str = "auto"
-    """auto: a database beside the runs; off; or a tracking URI."""
+    """auto: a database beside the runs; off; or a tracking URI, without a password in it: MLflow's own variables
+    MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, are read from the environment."""
     experiment: str = "papo"
     """MLflow's name for a set of runs."""
 

@@ -1,18 +1,22 @@
 """What the fields of a run config say to each other: contradictions (faults) and what is legal but hardly meant."""
 
 from papo.advantages import Papo, max_lambda_process
+from papo.masking import masked
 from papo.scorers import ChainRubric
 from schemas.config import RunConfig
 from schemas.data import ChainsSource, MixtureSource, plain_sources
-from schemas.faults import Fault, Field, dotted
+from schemas.faults import Fault, Field, dotted, shown
 from schemas.generators import VllmGenerator
 from schemas.rewardchecks import reward_faults
 from schemas.rewardmodels import prediction_faults, prediction_warnings
+from schemas.shape import plain
 
 LOWEST_TEMPERATURE = 0.01
 """Of training rollouts: far below it, log-probs at the sampling temperature leave float32's range (BUG-006)."""
 _LEAST_VALUE_CLIP = 0.1
 """Of the rewards' spread."""
+_MLFLOW_WORDS = ("auto", "off", "databricks")
+_MLFLOW_SCHEMES = ("http", "https", "sqlite", "file", "postgresql", "mysql", "mssql", "databricks")
 _GROUP: Field = ("sampling", "num_generations")
 
 
@@ -25,6 +29,7 @@ def cross_faults(config: RunConfig) -> list[Fault]:
         *_length_faults(config),
         *_model_faults(config),
         *_server_faults(config),
+        *_tracking_faults(config),
         *_engine_faults(config),
         *reward_faults(config),
         *prediction_faults(config),
@@ -125,8 +130,7 @@ def _length_faults(config: RunConfig) -> list[Fault]:
         )
         others: tuple[Field, ...] = (("optimizer", "schedule"), ("optimizer", "warmup_steps"))
         found.append(Fault(("optimizer", "schedule_steps"), text, others))
-    if not optimizer.learning_rate > 0:
-        found.append(Fault(("optimizer", "learning_rate"), f"is {optimizer.learning_rate}: use a positive rate."))
+    found += _optimizer_faults(config)
     target = config.stop.target_accuracy
     if target is not None and not 0 < target <= 1:
         text = f"is {target}, but accuracy is a share: use a number above 0, up to 1."
@@ -136,6 +140,26 @@ def _length_faults(config: RunConfig) -> list[Fault]:
         text = f"is {target}, but nothing is evaluated: give {lacking}, or leave the target out."
         found.append(Fault(("stop", "target_accuracy"), text, (("data", "evaluation"), ("evaluation",))))
     return found
+
+
+def _optimizer_faults(config: RunConfig) -> list[Fault]:
+    """Settings that AdamW refuses when the engine starts, or under which no step is any use."""
+    optimizer = config.optimizer
+    limit = optimizer.max_grad_norm
+    checks = (
+        ("learning_rate", 0 < optimizer.learning_rate < 1, "use a rate above 0 and below 1, usually 1e-6"),
+        ("betas", all(0 <= beta < 1 for beta in optimizer.betas), "use two numbers from 0 on, below 1"),
+        ("eps", optimizer.eps > 0, "use a small positive number, usually 1e-8"),
+        ("weight_decay", optimizer.weight_decay >= 0, "use 0 or more"),
+        ("max_grad_norm", limit is None or limit > 0, "use a positive norm, or null for no clipping"),
+        ("warmup_steps", optimizer.warmup_steps >= 0, "use 0 or more"),
+        ("final_ratio", 0 <= optimizer.final_ratio <= 1, "it is a share of learning_rate, from 0 to 1"),
+    )
+    return [
+        Fault(("optimizer", name), f"is {shown(plain(getattr(optimizer, name)))}: {way_out}.")
+        for name, is_right, way_out in checks
+        if not is_right
+    ]
 
 
 def _model_faults(config: RunConfig) -> list[Fault]:
@@ -162,6 +186,22 @@ def _server_faults(config: RunConfig) -> list[Fault]:
     )
     others: tuple[Field, ...] = (("sampling", "max_prompt_length"), ("sampling", "max_completion_length"))
     return [Fault(("generator", "max_model_len"), text, others)]
+
+
+def _tracking_faults(config: RunConfig) -> list[Fault]:
+    """What MLflow would refuse only once the run is under way, and in another process."""
+    tracking, found = config.tracking, list[Fault]()
+    if not tracking.experiment.strip():
+        text = f"is {tracking.experiment!r}: an MLflow experiment needs a name, usually papo."
+        found.append(Fault(("tracking", "experiment"), text))
+    uri = tracking.mlflow
+    scheme, separator, rest = uri.partition("://")
+    known = scheme.split("+")[0] in _MLFLOW_SCHEMES and bool(rest) if separator else "/" in uri or uri in _MLFLOW_WORDS
+    if not known:
+        schemes = ", ".join(_MLFLOW_SCHEMES)
+        text = f"is {masked(uri)!r}: use auto, off, the path of a folder with a / in it, or a URI ({schemes})."
+        found.append(Fault(("tracking", "mlflow"), text))
+    return found
 
 
 def _order_warnings(config: RunConfig) -> list[str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from papo.masking import masked
+
 Field = tuple[str | int, ...]
 """A field's place: ("sampling", "temperature"), ("phases", 0, "share")."""
 
@@ -32,7 +34,8 @@ def report(faults: Sequence[Fault], named: str) -> str:
     """All faults, one a line, and at the end what they are in."""
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     lines = "\n".join(f"  {fault}" for fault in faults)
-    return f"The config has {count}, so nothing was started:\n{lines}\nin {named}"
+    # A faulty field may be one that was to hold a secret.
+    return masked(f"The config has {count}, so nothing was started:\n{lines}\nin {named}")
 
 
 def dotted(field: Field) -> str:

@@ -12,6 +12,7 @@ from schemas.fieldchecks import check_fields
 from schemas.filechecks import file_faults, resolve
 from schemas.modelchecks import model_faults, model_warnings
 from schemas.rewardmodels import reward_model_faults
+from schemas.secretfaults import secret_faults
 from schemas.sft import SftConfig
 from schemas.shape import chosen, entries_of, is_section, kind_of, plain
 from schemas.yamltext import NotYaml, read_yaml
@@ -68,6 +69,7 @@ def _built(
         if base is not None and isinstance(checked.config, RunConfig):
             found += model_faults(checked.config, base)
             found += reward_model_faults(checked.config, base)
+        found += secret_faults(checked.config)
         faults += [fault for fault in found if not fault.touches(faulty)]
     if faults or checked.config is None:
         raise ConfigError(report(faults, " ".join([named, *(f"--set {text}" for text in overrides)])))

@@ -71,7 +71,7 @@ def verifier_in(config: RunConfig, *, named: str) -> Verifier:
     if found is not None:
         return found
     raise ConfigError(
-        f"{named} has no verifier: reward.outcome is a reward model, which runs on the engine (papo train, papo try) "
+        f"{named} has no verifier: reward.outcome is a reward model, which runs on the engine alone "
         "and verifies nothing. Give evaluation.outcome one, such as {kind: math_answer}: it is what is used here."
     )
 

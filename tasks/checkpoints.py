@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from papo.errors import DiskFull, EngineError
+from papo.version import papo_version
 from schemas.canonical import canonical_json
 from schemas.records import CheckpointManifest, IterationState
 from tasks.publish import ensure_folder, publish_folder, temporary
@@ -105,7 +106,7 @@ def _write_manifest(run: Run, staged: str, state: IterationState) -> None:
         files=files,
         accuracy=_accuracies(run, [state.policy.version])[state.policy.version],
         lineage=run.lineage,
-        environment=run.engine.environment,
+        environment={"papo": papo_version(), **run.engine.environment},
     )
     run.disk.write(os.path.join(staged, MANIFEST), canonical_json(manifest.model_dump(mode="json")))
 

@@ -41,7 +41,7 @@ def prepare_data(
     if per_tier is not None:
         kept["train"] = stratified(kept["train"], rates or {}, per_tier=per_tier)
     if empty := [split for split, rows in kept.items() if not rows]:
-        raise DataError(f"No row of {' and '.join(empty)} is left. Look at the findings: papo data check.")
+        raise DataError(f"No row of {' and '.join(empty)} is left: a check of the same data says why, row by row.")
     draft = output.with_name(f".tmp-{os.getpid()}-{output.name}")
     try:
         draft.mkdir(parents=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+from papo.printable import printable
 from schemas.canonical import sha256_of
 from tasks.datacheck import FLAGS, Checked, Finding
 from tasks.datarows import DataRow
@@ -50,13 +51,14 @@ def report_of(checked: Checked, *, reward_version: str) -> dict[str, Any]:
 
 
 def page_of(checked: Checked, *, title: str) -> str:
-    """A page without scripts or anything from elsewhere; all that rows hold is escaped."""
+    """A page without scripts or anything from elsewhere; all that rows hold is escaped, and nothing of it hidden."""
     return "".join(_page(checked, title)).encode("utf-8", "backslashreplace").decode()
 
 
 def _page(checked: Checked, title: str) -> Iterator[str]:
-    yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    yield f"<h1>{escape(title)}</h1><table><tr><th>split<th>rows<th>clean</tr>"
+    named = escape(printable(title))
+    yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{named}</title><style>{_STYLE}</style>'
+    yield f"<h1>{named}</h1><table><tr><th>split<th>rows<th>clean</tr>"
     for split, rows in sorted(checked.rows.items()):
         yield f"<tr><td>{split}<td>{len(rows)}<td>{len(checked.clean(split))}</tr>"
     yield "</table>"
@@ -79,7 +81,7 @@ def _line(found: Finding) -> str:
     row, other = found.row, found.other
     cells = [_named(row), found.detail, _cut(row.prompt), _cut(row.reference_answer)]
     cells.append("" if other is None else f"{_named(other)}\n{_cut(other.prompt)}\n→ {_cut(other.reference_answer)}")
-    return "<tr>" + "".join(f'<td class="text">{escape(cell)}' for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f'<td class="text">{escape(printable(cell))}' for cell in cells) + "</tr>"
 
 
 def _named(row: DataRow) -> str:

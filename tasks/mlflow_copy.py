@@ -15,6 +15,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, Run, RunTag, ViewType
 from mlflow.exceptions import MlflowException
 
+from papo.version import papo_version
 from tasks.mlflow_names import clean_name, clean_names, digest, flatten, numbers, parameter_value
 
 MARKER = "journal/iteration"
@@ -156,7 +157,8 @@ class MlflowCopy:
         new = [Param(name, value) for name, value in leaves.items() if name not in had]
         for at in range(0, len(new), TAGS):
             self._client.log_batch(self.run_id, params=new[at : at + TAGS])
-        tags = {f"papo.config_epoch.{epoch['since']}": str(epoch["config_sha256"]) for epoch in run_file["epochs"]}
+        tags = {"papo.version": papo_version()}
+        tags |= {f"papo.config_epoch.{epoch['since']}": str(epoch["config_sha256"]) for epoch in run_file["epochs"]}
         when = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds")
         for name, value in flatten(last["config"]).items():
             cleaned, now = clean_name(name), parameter_value(value)

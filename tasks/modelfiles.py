@@ -18,7 +18,7 @@ def files_sha256(folder: str) -> str:
     except OSError as error:
         raise DataError(
             f"The reward model in {folder} cannot be read ({error.strerror}). Put its folder back, or name where it is "
-            "now (papo resume --set reward.outcome.path=...)."
+            "now (at the next resume: --set reward.outcome.path=...)."
         ) from None
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from papo.errors import JudgeAway
+from papo.errors import JudgeAway, WayOut
 from papo.judges import Ask, Failure, Reply
 from papo.metrics import OpinionFigures
 from papo.rewards import Opinion, OutcomeReward, Verdict
@@ -21,6 +21,8 @@ from tasks.run import Run
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between two looks at a judge that is away: doubled each time."""
+_WITHOUT = "reward.second_opinion.on_failure=rule"
+"""The amendment by which a run goes on without its judge."""
 MOST_TRIES = 3
 """Times that a question, asked alone, may fail while the judge answers a sample: then there is no opinion on it."""
 
@@ -173,12 +175,20 @@ class _Desk:
                     f"The judge of second opinions did not answer for {limit:.0f} s (reward.second_opinion."
                     f"pause_seconds): {reason}. {len(failures)} rejected answers of {self._where['stage']} in iteration"
                     f" {self._where['iteration']} wait for it; all that was published is kept. Bring it back and"
-                    f" resume the run, or go on without it: {self._without()}"
+                    f" resume the run, or go on without it (--amend {_WITHOUT}).",
+                    ways_out=[
+                        WayOut(
+                            text="Without it",
+                            command="resume",
+                            arguments=(self._run.run_id,),
+                            options=(("--amend", _WITHOUT),),
+                        )
+                    ],
                 )
             run.reporter.message(
                 f"{self._where['stage']} waits for the judge of second opinions ({len(failures)} answers): {reason}."
                 f" Next look in {pause:.0f} s, for {limit - waited:.0f} s more; then the run stops and can be resumed."
-                f" To go on without it: Ctrl-C, then {self._without()}"
+                f" To go on without it: stop the run, then resume it with --amend {_WITHOUT}"
             )
             run.clock.sleep(min(pause, limit - waited))
             pause = min(2.0 * pause, LONGEST_WAIT)
@@ -188,6 +198,3 @@ class _Desk:
             reason = next(_failure(reply).reason for reply in found.values())
         run.journal.event("judge_back", **self._where, rows=len(failures))
         run.reporter.message("The judge of second opinions answers again.")
-
-    def _without(self) -> str:
-        return f"papo resume {self._run.run_id} --amend reward.second_opinion.on_failure=rule"

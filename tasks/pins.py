@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from papo.errors import ConfigError, Damaged
+from papo.errors import ConfigError, Damaged, WayOut
 from papo.rewards import CustomReward, OutcomeReward, RewardModel
 from papo.rewards.custom import use_copy
 from papo.rewards.customcode import code_sha256
@@ -33,6 +33,7 @@ def pinned(
     """
     code: dict[str, bytes] = {}
     faults: list[str] = []
+    amended: list[tuple[str, str]] = []
     for place, judge in _outside(config):
         if isinstance(judge, CustomReward):
             found, now = judge.sources(), code_sha256(judge.sources())
@@ -45,12 +46,13 @@ def pinned(
             name = ".".join((*map(str, place), _FIELDS[judge.kind]))
             faults.append(
                 f"{what} is not what {name} says: sha256 {now}, and {said} there. Restore it, start another run "
-                f"(--run-id NAME), or go on with it from the next iteration on, as a recorded amendment: papo resume "
-                f"{run_id} --amend {name}={now}"
+                "(--run-id NAME), or go on with it from the next iteration on, as a recorded amendment."
             )
+            amended.append(("--amend", f"{name}={now}"))
         config = _with(config, place, now)
     if faults:
-        raise ConfigError("\n".join(faults))
+        way_out = WayOut(text="As an amendment", command="resume", arguments=(run_id,), options=tuple(amended))
+        raise ConfigError("\n".join(faults), ways_out=[way_out])
     return config, code
 
 

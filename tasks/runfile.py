@@ -7,7 +7,7 @@ from typing import Any, cast
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from papo.errors import ConfigError, Damaged, DataError, LedgerMismatch, StoreError
+from papo.errors import ConfigError, Damaged, DataError, LedgerMismatch, StoreError, WayOut
 from papo.version import papo_version
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
@@ -89,7 +89,7 @@ def read_run_file(disk: Disk) -> RunFile | None:
     if said != sha256_of(fields):
         raise Damaged(
             f"{PATH} is not what papo wrote: its sha256 does not fit the rest. It is a record and not edited by hand: "
-            "restore it from a copy of the run directory, then change fields by papo resume --set or --amend."
+            "restore it from a copy of the run directory, then change fields when the run is resumed (--set, --amend)."
         )
     return run_file
 
@@ -219,15 +219,22 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
     if amend and models_held(now) != models_held(config):
         raise ConfigError(
             f"With this change run {run_file.run_id} would hold {models_held(config)} instead of {models_held(now)}, "
-            "which were opened when it began. Start another run from an export of its policy: papo export "
-            f"{run_file.run_id}, then model.path."
+            "which were opened when it began. Start another run from an export of its policy (model.path).",
+            ways_out=[WayOut(text="Export it", command="export", arguments=(run_file.run_id,))] if head >= 0 else [],
         )
     if changed and not amend:
         lines = "\n".join(f"  {name}: {was!r} in the run, {now_!r} now" for name, was, now_ in changed)
+        text = f"Run {run_file.run_id} exists with another config:\n{lines}\nStart another run (--run-id NAME)"
+        if spent or models_held(now) != models_held(config):
+            raise ConfigError(f"{text}: what was done when this one began cannot be done again.")
+        way_out = WayOut(
+            text="As an amendment",
+            command="resume",
+            arguments=(run_file.run_id,),
+            options=tuple(("--amend", spelled) for spelled in amendments(now, config)),
+        )
         raise ConfigError(
-            f"Run {run_file.run_id} exists with another config:\n{lines}\n"
-            "Start another run (--run-id NAME), or change it from the next iteration on, as a recorded amendment: "
-            f"papo resume {run_file.run_id} --amend {changed[0][0]}={json.dumps(changed[0][2])}"
+            f"{text}, or change it from the next iteration on, as a recorded amendment.", ways_out=[way_out]
         )
     kept = [epoch_ for epoch_ in run_file.epochs if epoch_.since <= max(head + 1, 0)]
     if kept[-1].since > head or (not changed and config.engine.sums == now.engine.sums):
@@ -236,6 +243,27 @@ def with_config(run_file: RunFile, config: RunConfig, *, head: int, amend: bool)
     else:
         kept.append(epoch(config, since=head + 1) if changed else _same_identity(kept[-1], config).since_at(head + 1))
     return run_file.model_copy(update={"epochs": tuple(kept)})
+
+
+def amendments(before: RunConfig, after: RunConfig) -> list[str]:
+    """The fields that make `after` of `before`, as they are typed (`a.b=c`); a section of another kind as a whole."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    found: dict[str, str] = {}
+    for name, _, _ in differences(before.identity, after.identity):
+        parts = name.split(".")
+        for depth in range(1, len(parts) + 1):
+            was, now = _at(old, parts[:depth]), _at(new, parts[:depth])
+            is_section = isinstance(was, dict) and isinstance(now, dict)
+            if not is_section or cast("dict[str, Any]", was).get("kind") != cast("dict[str, Any]", now).get("kind"):
+                found[".".join(parts[:depth])] = json.dumps(now, ensure_ascii=False)
+                break
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def _at(section: Any, parts: list[str]) -> Any:
+    for part in parts:
+        section = cast("dict[str, Any]", section).get(part) if isinstance(section, dict) else None
+    return section
 
 
 def models_held(config: RunConfig) -> str:

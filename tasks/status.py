@@ -1,6 +1,7 @@
 """What a run directory says about itself, without touching it."""
 
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from tasks.checkpoints import FOLDER as CHECKPOINTS
 from tasks.checkpoints import MANIFEST
 from tasks.disk import LocalDisk
 from tasks.evaluate import EVALUATED
-from tasks.journal import EVENTS, read_events
+from tasks.journal import EVENTS, METRICS, read_events, read_lines
 from tasks.ledger import Ledger
 from tasks.lock import is_held, moved_at, read_holder
 from tasks.relocated import is_called
-from tasks.runfile import RunFile, read_run_file
+from tasks.runfile import RunFile, differences, read_run_file
 from tasks.soundness import Lookout, check_genesis, check_model
 from tasks.store import RunStore
 from tasks.stored import StoredCommit
 
+_TAIL = 1 << 16
+"""Bytes at a journal's end that its last line is looked for in."""
 _TRACKING = TypeAdapter(dict[str, Any])
 CHECKED = (
     "run.yaml",
@@ -31,8 +34,8 @@ CHECKED = (
     "that no committed artifact and no file of the newest checkpoint is missing",
 )
 UNREAD = (
-    "the bytes of iterations' artifacts, sidecars and update records (held to their hashes when a replay or papo "
-    "samples reads them)",
+    "the bytes of iterations' artifacts, sidecars and update records (held to their hashes when a replay or a "
+    "look at samples reads them)",
     "the bytes of checkpoints and reference exports (when they are loaded)",
     "metrics.jsonl, events.jsonl, tracking.json, logs and other exports (views of the run, which nothing rests on)",
 )
@@ -94,6 +97,10 @@ class RunStatus(Record):
     """What was not, and when it is."""
     faults: tuple[str, ...]
     """What is wrong with files that the run would not stop for, or not yet."""
+    amendments: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Each config epoch after the first: its first iteration, and what it changed (`a.b: 1 → 2`)."""
+    last_moved: float | None = None
+    """When the run's journal was last written, in seconds since the epoch."""
 
 
 def status_of(folder: Path) -> RunStatus | None:
@@ -134,7 +141,21 @@ def status_of(folder: Path) -> RunStatus | None:
         checked=CHECKED,
         unchecked=UNREAD,
         faults=tuple(text for text in (lookout.told, newest[1]) if text is not None),
+        amendments=_amendments(run_file),
+        last_moved=_last_moved(disk),
     )
+
+
+def _amendments(run_file: RunFile) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    return tuple(
+        (after.since, tuple(f"{name}: {was} → {now}" for name, was, now in differences(before.config, after.config)))
+        for before, after in pairwise(run_file.epochs)
+    )
+
+
+def _last_moved(disk: LocalDisk) -> float | None:
+    ends = [read_lines(disk.read_tail(path, _TAIL))[-1:] for path in (EVENTS, METRICS) if disk.exists(path)]
+    return max((float(line["time"]) for lines in ends for line in lines if "time" in line), default=None)
 
 
 def _told(journal: Path) -> tuple[dict[str, Any] | None, dict[int, dict[str, Any]]]:

@@ -49,7 +49,7 @@ def _truncated(config: RunConfig, commits: History) -> str | None:
     return (
         f"all_truncated: every completion of the last {streak} iterations was cut off at "
         f"sampling.max_completion_length = {config.sampling.max_completion_length}; no answer was ever finished. "
-        "Raise the limit (papo resume --amend sampling.max_completion_length=N)"
+        "Raise the limit (by an amendment: --amend sampling.max_completion_length=N)"
     )
 
 
@@ -70,7 +70,7 @@ def _no_signal(config: RunConfig, commits: History) -> str | None:
     if _undecided(commits[-1]):
         return (
             f"no_signal: no rollout of the latest iteration has a reward, nothing was learned in the last {streak}. "
-            "See the reasons in papo samples; papo data check holds references to the reward"
+            "The samples name the reasons; a check of the data holds references to the reward"
         )
     return (
         f"no_signal: every advantage of the last {streak} iterations was 0 (all rewards of a group alike), so "

@@ -5,6 +5,7 @@ be slow, full, refused or gone: training does not notice, and the next start cat
 """
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Generator
@@ -76,7 +77,7 @@ class Follower:
         if self.uri is None:
             return None
         if self.uri.startswith("sqlite:"):
-            return f"{Path(sys.executable).parent / 'mlflow'} ui --backend-store-uri {self.uri}"
+            return shlex.join([str(Path(sys.executable).parent / "mlflow"), "ui", "--backend-store-uri", self.uri])
         return f"open {self.uri}"
 
     def message(self, status: TrackingStatus) -> str:

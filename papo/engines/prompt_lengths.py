@@ -25,6 +25,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--format", default="{}", help="PromptFormat as JSON")
     parser.add_argument("--trust-remote-code", action="store_true")
     options = parser.parse_args(arguments)
+    # Tokenizers need no torch, whose import is most of what this process would take.
+    sys.modules.setdefault("torch", None)  # pyright: ignore[reportArgumentType]  # Python's own sign of no module
     from papo.engines.tokenizing import load_tokenizer, tokenize  # noqa: PLC0415  # seconds
 
     request = Tokenize(

@@ -150,7 +150,7 @@ class VllmLink:
         if response.status_code == NOT_FOUND and not path.startswith("/v1"):
             raise EngineError(
                 f"{self.url} has no {path}: start it with VLLM_SERVER_DEV_MODE=1 and --worker-extension-cls {WORKER},"
-                " as papo engines serve-vllm does (docs/vllm.md)."
+                " as docs/vllm.md shows."
             )
         if response.is_error:
             raise EngineError(f"{self.url}{path} refused the request ({response.status_code}): {response.text[:500]}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from papo.engines.group import has_gpu
-from papo.errors import ConfigError
+from papo.errors import ConfigError, WayOut
 
 Build = Literal["auto", "cpu", "cuda"]
 VERSION = "0.32.0"
@@ -74,8 +74,9 @@ def require(folder: str) -> dict[str, str]:
     stamp = read_stamp(folder)
     if not stamp:
         raise ConfigError(
-            f"generator.environment: there is no vLLM environment in {folder}. Make it: papo engines install-vllm"
-            f" --folder {folder}; or name running servers in generator.servers."
+            f"generator.environment: there is no vLLM environment in {folder}. Make one, or name running servers in"
+            " generator.servers.",
+            ways_out=[WayOut(text="Make it", command="engines install-vllm", options=(("--folder", folder),))],
         )
     return stamp
 

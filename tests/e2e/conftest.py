@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.build import Places, train_sft
+from flows.build import train_sft
+from flows.proposals import Places
 from flows.reporters import LogReporter
 from tests.e2e.trained import ROOT, Trained
 

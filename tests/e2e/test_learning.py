@@ -5,7 +5,8 @@ from functools import partial
 
 import polars as pl
 
-from flows.build import Places, open_from
+from flows.build import open_from
+from flows.proposals import Places
 from flows.reporters import LogReporter
 from tasks.generate import generate
 from tasks.holding import using

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flows.build import Places
+from flows.proposals import Places, Proposals
 from flows.reporters import LogReporter
 from flows.trial import trial
 from tasks.trial import token_names
@@ -29,7 +29,7 @@ def tried(bench: Bench, folder: Path, **changes: Any) -> list[str]:
     config = folder / "run.yaml"
     config.write_text(json.dumps({**CONFIG, "model": {"path": str(model)}, **changes}))
     places = Places(runs=folder / "runs", models=folder / "models")
-    return list(trial(str(config), overrides=[], reporter=LogReporter(lambda line: None), places=places))
+    return list(trial(str(config), overrides=[], reporter=LogReporter(lambda line: None), by=Proposals(places=places)))
 
 
 def test_it_shows_the_prompt_the_ends_and_the_memory(bench: Bench, tmp_path: Path) -> None:

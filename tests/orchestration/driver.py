@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from uuid import UUID
 
 from flows import build
-from flows.build import Places
+from flows.proposals import Places
 from flows.reporters import LogReporter
 from schemas.config import RunConfig
 from tasks.clock import WallClock

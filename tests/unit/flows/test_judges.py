@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from flows import build
-from flows.build import Places
 from flows.judges import judge_of, meet
+from flows.proposals import Places
 from papo.errors import ConfigError, JudgeAway
 from schemas.config import RunConfig
 from tests.simulation.test_opinions import opinionated

@@ -118,7 +118,9 @@ def test_another_identity_is_refused_with_each_field() -> None:
     assert "sampling.temperature: 1.0 in the run, 0.5 now" in message
     assert "scorer.kind: 'chain_rubric' in the run, 'equation_lines' now" in message
     assert "iterations:" not in message
-    assert "papo resume x --amend seed=5" in message
+    (way_out,) = raised.value.ways_out
+    assert (way_out.command, way_out.arguments) == ("resume", ("x",))
+    assert dict(way_out.options).keys() == {"--amend"}
 
 
 @pytest.mark.parametrize(

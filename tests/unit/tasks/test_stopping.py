@@ -130,7 +130,7 @@ def test_bug_040_a_run_of_cut_answers_stops_and_stays_stopped(tmp_path: Path) ->
         reason = bench.run(engine=lambda _: Rambling(bench.disk))
         assert reason is not None
         assert reason.startswith("all_truncated")
-        assert "papo resume --amend sampling.max_completion_length" in reason
+        assert "--amend sampling.max_completion_length" in reason
         assert len(bench.commits) == 3, "the genesis and the two iterations that were allowed"
     assert [commit.summary.get("truncated_ratio") for commit in bench.commits[1:]] == [1.0, 1.0]
 
