@@ -68,8 +68,7 @@ def run_schedule(
         disk.faults = _faults(rng, disk, process, life, operations)
         disk.faults.ignore_sync = ignore_sync
         die_in = rng.randrange(12) if rng.random() < 0.3 else None
-        # (Two in a row end a process; farther apart, it goes on from each.)
-        stall_in = tuple(rng.choice([0, 3, 9]) for _ in range(rng.randrange(1, 4))) if rng.random() < 0.2 else ()
+        stall_in = _stalls(Random(f"stalls {seed} {life}"))
         try:
             process(disk, die_in=die_in, stall_in=stall_in)
         except (Crash, DiskFull, EngineDied, Fenced):
@@ -81,6 +80,12 @@ def run_schedule(
         disk = disk.after_crash(Faults(ignore_sync=ignore_sync), writer=f"w{life + 1}")
     process(disk)
     return disk
+
+
+def _stalls(rng: Random) -> tuple[int, ...]:
+    """Of its own stream, so that the other faults of a seed stay what they are. Two stalls in a row end a process; from
+    those farther apart, it goes on."""
+    return tuple(rng.choice([0, 3, 9]) for _ in range(rng.randrange(1, 4))) if rng.random() < 0.2 else ()
 
 
 def _faults(rng: Random, disk: SimDisk, process: Process, life: int, operations: int) -> Faults:

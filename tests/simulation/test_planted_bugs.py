@@ -87,12 +87,12 @@ def plant_journal_not_mended(patch: pytest.MonkeyPatch) -> None:
 
 
 PLANTED: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "ledger before commit": (plant_ledger_before_commit, (3, 14)),
-    "sidecar before artifact": (plant_sidecar_before_artifact, (0, 1)),
-    "commit replaces": (plant_commit_that_replaces, (3, 14)),
+    "ledger before commit": (plant_ledger_before_commit, (3, 11)),
+    "sidecar before artifact": (plant_sidecar_before_artifact, (3, 5)),
+    "commit replaces": (plant_commit_that_replaces, (12, 13)),
     "no replay": (plant_no_replay, (0, 1)),
     "journal not mended": (plant_journal_not_mended, (0, 1)),
-    "folders not synced": (plant_folders_not_synced, (0, 1)),
+    "folders not synced": (plant_folders_not_synced, (0, 3)),
 }
 
 
