@@ -110,8 +110,11 @@ def test_nothing_is_left_when_the_owner_or_the_guard_is_killed(victim: str, tmp_
 
 def test_an_environment_that_was_not_finished_does_not_count(environment: Path) -> None:
     assert read_stamp(str(environment)) == {}
-    with pytest.raises(ConfigError, match="papo engines install-vllm --folder"):
+    with pytest.raises(ConfigError, match="there is no vLLM environment") as caught:
         require(str(environment))
+    assert [(way_out.command, way_out.options) for way_out in caught.value.ways_out] == [
+        ("engines install-vllm", (("--folder", str(environment)),))
+    ]
 
 
 def test_an_environment_that_is_there_is_left_alone_and_another_build_refused(environment: Path) -> None:
