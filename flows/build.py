@@ -6,6 +6,7 @@ from pathlib import Path
 from flows.generators import generator_in
 from flows.judges import judge_of, meet
 from flows.proposals import USUAL, Places
+from papo.engines.generators import Embedded
 from papo.engines.host import EngineHost
 from papo.engines.model_folder import kept_files
 from papo.engines.protocol import Engine
@@ -46,7 +47,8 @@ def open_from(
     """Open the run of a config file (a new one, or the one with that id), or with `config` None an existing one.
 
     The run id is the file's name unless given. `advancing` False: it is only looked at, so that nothing in its folder
-    changes, nobody is kept from advancing it, and its judge is not asked for.
+    changes, nobody is kept from advancing it, its judge is not asked for, and its data and its reward's code and files
+    may be others or gone.
     Raises what `open_run` raises, and ConfigError with all faults of the file before anything is created.
     """
     if config is None:
@@ -78,7 +80,8 @@ def _reopen(
             ways_out=[WayOut(text="Start one", command="train", arguments=("CONFIG.yaml",))],
         )
     config = run_file.latest
-    stand_in(config, folder)
+    if advancing:
+        stand_in(config, folder)
     if overrides:
         config = overridden(config, overrides, named=f"run {run_id}")
     return open_config(
@@ -104,9 +107,10 @@ def open_config(
 ) -> tuple[Run, IterationState | None]:
     """Open the run with that id under a config whose relative paths start from `base`."""
     folder = places.run(run_id)
-    stand_in(config, folder)
-    # For its errors: they come before anything is created.
-    generator_in(folder, config)
+    if advancing:
+        stand_in(config, folder)
+        # For its errors: they come before anything is created.
+        generator_in(folder, config)
     judge = judge_of(config) if advancing else None
     if judge is not None:
         meet(judge, config, resumed=(folder / "run.yaml").exists(), say=reporter.message)
@@ -122,7 +126,8 @@ def open_config(
         remaining=lambda config: read_sources(config, base, without=gone_sources(config, base)),
         model=lambda config: _first_policy(config, base, reporter, places),
         reporter=reporter,
-        generator=lambda config: generator_in(folder, config),
+        advancing=advancing,
+        generator=lambda config: generator_in(folder, config) if advancing else Embedded(),
         judge=judge,
         pinned=lambda config: pinned(config, run_id=run_id, hashed=lambda model: files_sha256(_of(model, base))),
         is_called=lambda name: is_called(folder, name),

@@ -97,6 +97,7 @@ def resume(
     """Go on with a run from its last commit."""
     by = Proposals(places=Places(runs=runs, models=models_), direct=direct)
     with failures(by):
+        commands.check_amendments(amend or [])
         commands.advance(
             None, run_id=run, overrides=[*(set_ or []), *(amend or [])], amend=bool(amend), limit=limit, by=by
         )

@@ -84,6 +84,17 @@ def advance(
         reporter.message(line)
 
 
+def check_amendments(amend: Sequence[str]) -> None:
+    """Raises ConfigError for each that sets no field to a value."""
+    faulty = [text for text in amend if not text.partition("=")[0].strip() or "=" not in text]
+    if faulty:
+        named = ", ".join(f"--amend {text}" for text in faulty)
+        raise ConfigError(
+            f"{named} is not of the form a.b=c. Name the field and what it is to be from the next iteration on, such "
+            "as --amend optimizer.learning_rate=1e-5."
+        )
+
+
 def _again(config: str | None, name: str, by: Proposals) -> WayOut:
     """How to go on: by the run where one has begun, else by the command that was typed."""
     if config is None or (by.places.run(name) / "run.yaml").exists():

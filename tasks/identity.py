@@ -71,6 +71,8 @@ def identify(
     run_file = read_run_file(around.disk)
     if run_file is not None:
         check_stored_configs(run_file)
+    if run_file is not None and not around.advancing:
+        return Identified(run_file.model_copy(update={"base": around.base}))
     if run_file is None or head is None:
         return _begun(around, run_id, run_file, config)
     return _gone_on(around, run_id, run_file, config, head=head, amend=amend)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from papo.errors import ConfigError, Damaged, WayOut
 from papo.rewards import CustomReward, OutcomeReward, RewardModel
-from papo.rewards.custom import use_copy
+from papo.rewards.custom import load_edited, use_copy
 from papo.rewards.customcode import code_sha256
 from schemas.config import RunConfig
 from schemas.faults import Field
@@ -36,7 +36,8 @@ def pinned(
     amended: list[tuple[str, str]] = []
     for place, judge in _outside(config):
         if isinstance(judge, CustomReward):
-            found, now = judge.sources(), code_sha256(judge.sources())
+            found = _source_of(judge)
+            now = code_sha256(found)
             code |= {f"{_folder(now)}/{name}": data for name, data in found.items()}
             what = f"The code of {judge.target}"
         else:
@@ -54,6 +55,17 @@ def pinned(
         way_out = WayOut(text="As an amendment", command="resume", arguments=(run_id,), options=tuple(amended))
         raise ConfigError("\n".join(faults), ways_out=[way_out])
     return config, code
+
+
+def _source_of(judge: CustomReward) -> dict[str, bytes]:
+    try:
+        load_edited(judge.target)
+        return judge.sources()
+    except Exception as error:  # it is anybody's code
+        raise ConfigError(
+            f"The reward {judge.target} cannot be loaded ({type(error).__name__}: {error}), and the run has kept no "
+            "code that could stand in for it. Put its source back where it was."
+        ) from error
 
 
 def without_pins(config: RunConfig, *, like: RunConfig | None = None) -> RunConfig:

@@ -29,6 +29,8 @@ class Surroundings:
     model: Callable[[RunConfig], tuple[str, dict[str, bytes]]]
     """The first policy's folder, and its config and tokenizer files."""
     reporter: Reporter
+    advancing: bool = True
+    """False: the run is only looked at, so what is outside it need not be what it was, nor be there."""
     generator: Callable[[RunConfig], Generator] = lambda config: Embedded()
     judge: Judge | None = None
     hashed: Callable[[str], str] = files_sha256

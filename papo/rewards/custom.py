@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from papo.errors import ConfigError
-from papo.rewards.customcode import code_sha256, source_files
+from papo.rewards.customcode import FROM_FILE, code_sha256, place_of, source_files
 from papo.rewards.verdict import Verdict
 from papo.values import LATER, value
 
@@ -56,7 +56,7 @@ class CustomReward:
 
     def sources(self) -> dict[str, bytes]:
         """The files that the function is made of, by the path under which they can be imported."""
-        return source_files(load(self.target))
+        return source_files(load(self.target), _module_of(self.target))
 
     def __call__(self, completion: str, *, reference_answer: str, finish_reason: str) -> Verdict:
         """Judge one completion. Raises what the function raises, and TypeError for a result that is no reward."""
@@ -77,13 +77,17 @@ class CustomReward:
         """Why this reward cannot be used; None if it can: it loads and judges a sample. A run asks before it starts."""
         try:
             self(SAMPLE_COMPLETION, reference_answer=SAMPLE_REFERENCE, finish_reason="stop")
-            return None if self.version else "it has no version"
+            # Whether it is what the run was begun with is for the run to say, which knows the way out.
+            self.sources()
+            return None
         except Exception as error:
             return f"{self.target} fails on a sample completion ({type(error).__name__}: {error})"
 
 
 _KEPT: dict[str, Path] = {}
 """By target: the folder with a copy of its source that stands in for it where it is gone."""
+_LOADED: dict[str, dict[str, bytes]] = {}
+"""By target: its source when it was loaded."""
 
 
 def use_copy(target: str, folder: Path) -> bool:
@@ -101,29 +105,54 @@ def use_copy(target: str, folder: Path) -> bool:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
         importlib.invalidate_caches()
-        load.cache_clear()
+        _module_of.cache_clear()
     return gone
 
 
-@lru_cache(maxsize=32)
 def load(target: str) -> Callable[..., Any]:
     """The function of a target. Raises ValueError, or what importing it raises."""
     place, colon, name = target.rpartition(":")
     if not (place and colon and name):
         raise ValueError(f"{target!r} is no target: write package.module:function or path/to/file.py:function")
-    kept = _KEPT.get(target)
-    file = Path(place) if kept is None else kept / Path(place).name
-    module = _from_file(file) if place.endswith(".py") else importlib.import_module(place)
-    found = getattr(module, name, None)
+    found = getattr(_module_of(target), name, None)
     if not callable(found):
         raise ValueError(f"{place} has no function {name!r}")
     return found
 
 
+def load_edited(target: str) -> None:
+    """Load `target` once more if its source, or what that imports, is not what it was when this process loaded it."""
+    files = source_files(load(target), _module_of(target))
+    if files == _LOADED[target]:
+        return
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and not name.startswith(FROM_FILE) and place_of(name, Path(file)) in files:
+            # An edit within a second that keeps the size would otherwise be passed over for the compiled file.
+            Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+            del sys.modules[name]
+    importlib.invalidate_caches()
+    _module_of.cache_clear()
+    load(target)
+
+
+@lru_cache(maxsize=32)
+def _module_of(target: str) -> ModuleType:
+    place, _, name = target.rpartition(":")
+    if place.endswith(".py"):
+        kept = _KEPT.get(target)
+        module = _from_file(Path(place) if kept is None else kept / Path(place).name)
+    else:
+        module = importlib.import_module(place)
+    if callable(found := getattr(module, name, None)):
+        _LOADED[target] = source_files(found, module)
+    return module
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError(f"{path} does not exist (looked for from {Path.cwd()})")
-    name = f"papo_custom_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    name = f"{FROM_FILE}{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is no Python file")

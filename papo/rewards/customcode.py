@@ -10,36 +10,41 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from inspect import getsourcefile, unwrap
+from inspect import unwrap
 from pathlib import Path
-from typing import Any, cast
+from types import ModuleType
+from typing import Any
 
+FROM_FILE = "papo_custom_"
+"""What modules are called that were loaded from a file by its path."""
 _OWN = ("papo", "schemas", "tasks", "flows")
 _LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
-def source_files(function: Callable[..., Any]) -> dict[str, bytes]:
-    """Its source by path: a module by its dotted name as folders, a file that is no module by its own name."""
+def source_files(function: Callable[..., Any], module: ModuleType) -> dict[str, bytes]:
+    """Source by path: a module by its dotted name as folders, a file that is no module by its own name.
+
+    `module`: where the function was found. A decorator may have put another module's function there.
+    """
     inner: Any = unwrap(function)
-    source = getsourcefile(inner if hasattr(inner, "__code__") else cast("Any", type(inner)))
-    if source is None:
-        return {}
-    module = sys.modules.get(getattr(inner, "__module__", "") or type(inner).__module__)
-    name = module.__name__ if module is not None and module.__spec__ is not None else ""
-    is_module = bool(name) and not name.startswith("papo_custom_")
-    file = Path(source)
-    found = {_place(name, file) if is_module else file.name: file.read_bytes()}
-    waiting = [(name if is_module else "", file)]
-    if is_module:
-        waiting += [(parent, path) for parent in _parents(name) if (path := _file_of(parent)) is not None]
-        found |= {_place(parent, path): path.read_bytes() for parent, path in waiting[1:]}
+    made_in = sys.modules.get(getattr(inner, "__module__", None) or type(inner).__module__)
+    found: dict[str, bytes] = {}
+    waiting: list[tuple[str, Path]] = []
+    for start in (module, made_in):
+        path = Path(source) if start is not None and (source := getattr(start, "__file__", None)) else None
+        if start is None or path is None or path.suffix != ".py":
+            continue
+        name = "" if start.__spec__ is None or start.__name__.startswith(FROM_FILE) else start.__name__
+        if start is module or (_is_local(name, path) and place_of(name, path) not in found):
+            found[place_of(name, path)] = path.read_bytes()
+            waiting.append((name, path))
     while waiting:
         name, file = waiting.pop()
-        for imported in _imports(name, file):
-            path = _file_of(imported)
-            if path is not None and _is_local(imported, path) and _place(imported, path) not in found:
-                found[_place(imported, path)] = path.read_bytes()
+        for imported in (*_parents(name), *_imports(name, file)):
+            path = _local_file(imported)
+            if path is not None and place_of(imported, path) not in found:
+                found[place_of(imported, path)] = path.read_bytes()
                 waiting.append((imported, path))
     return found
 
@@ -50,6 +55,14 @@ def code_sha256(files: dict[str, bytes]) -> str:
     if len(hashes) < 2:
         return next(iter(hashes.values()), "none")
     return sha256("".join(f"{name} {digest}\n" for name, digest in hashes.items()).encode()).hexdigest()
+
+
+def place_of(module: str, file: Path) -> str:
+    """Where a module's source is kept: under its dotted name as folders, or by the file's own name."""
+    if not module:
+        return file.name
+    parts = module.replace(".", "/")
+    return f"{parts}/__init__.py" if file.name == "__init__.py" else f"{parts}.py"
 
 
 def _imports(name: str, file: Path) -> Iterator[str]:
@@ -74,6 +87,16 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
+def _local_file(module: str) -> Path | None:
+    """Its file, if it is a module that nobody has installed. Nothing installed is imported for that."""
+    for above in _parents(module):
+        path = _file_of(above)
+        if path is not None and not _is_local(above, path):
+            return None
+    path = _file_of(module)
+    return path if path is not None and _is_local(module, path) else None
+
+
 def _file_of(module: str) -> Path | None:
     try:
         known = sys.modules.get(module)
@@ -89,8 +112,3 @@ def _is_local(module: str, file: Path) -> bool:
     if module.partition(".")[0] in _OWN or _INSTALLED & set(path.parts):
         return False
     return not any(path.is_relative_to(place) for place in _LIBRARIES)
-
-
-def _place(module: str, file: Path) -> str:
-    parts = module.replace(".", "/")
-    return f"{parts}/__init__.py" if file.name == "__init__.py" else f"{parts}.py"

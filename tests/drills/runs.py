@@ -48,6 +48,14 @@ class Scripted:
         assert process.exitcode is not None, f"{self.name} still runs:\n{self.text}"
         return process.exitcode
 
+    def command(self, name: str, *more: str) -> int:
+        """Another command on the run: resume, export. Its exit code."""
+        self.output.unlink(missing_ok=True)
+        process = start([name, self.name, *more, "--runs", str(self.runs)], self.output)
+        process.join(SECONDS)
+        assert process.exitcode is not None, f"{name} {self.name} still runs:\n{self.text}"
+        return process.exitcode
+
     @property
     def text(self) -> str:
         return self.output.read_text() if self.output.exists() else ""
