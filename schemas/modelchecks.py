@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-from papo.engines.text_models import positions_in
+from papo.engines.text_models import Room, positions_in, room_in
 from schemas.config import RunConfig
 from schemas.faults import Fault
 from schemas.filechecks import resolve
@@ -24,12 +24,12 @@ def model_faults(config: RunConfig, base: Path) -> list[Fault]:
     if style.bos == "always" and not _json(folder / "tokenizer_config.json").get("bos_token", "unknown"):
         text = f"is always, but the tokenizer in {config.model.path} has no begin token: use auto."
         found.append(Fault(("data", "prompt", "bos"), text))
-    positions, generator = _positions(folder), config.generator
+    room, positions, generator = _room(folder), _positions(folder), config.generator
     longest = config.sampling.max_completion_length
-    if positions is not None and longest >= positions:
+    if room is not None and longest >= room.tokens:
         text = (
-            f"is {longest}, but the model in {config.model.path} has {positions} positions for prompt and completion "
-            "together: lower it, so that a prompt fits before it."
+            f"is {longest}, but the model in {config.model.path} has {room.limit}, which prompt and completion share:"
+            f" lower it, so that a prompt fits before it{room.way_out}."
         )
         found.append(Fault(("sampling", "max_completion_length"), text))
     if positions is None or not isinstance(generator, VllmGenerator) or generator.servers != "managed":
@@ -64,12 +64,12 @@ def model_warnings(config: RunConfig, base: Path) -> list[str]:
                 f"data.prompt sets {', '.join(unread)}, which the chat template in {config.model.path} never reads: it"
                 " has no effect."
             )
-    positions, needed = _positions(folder), needed_length(config)
-    if positions is not None and needed > positions:
+    room, needed = _room(folder), needed_length(config)
+    if room is not None and needed > room.tokens:
         found.append(
             f"sampling.max_prompt_length and max_completion_length together are {needed} tokens, but the model in"
-            f" {config.model.path} has {positions} positions: an iteration with a prompt of more than"
-            f" {positions - config.sampling.max_completion_length} tokens will fail."
+            f" {config.model.path} has {room.limit}: a prompt of more than"
+            f" {room.tokens - config.sampling.max_completion_length} tokens will be refused."
         )
     return found
 
@@ -95,6 +95,10 @@ def _folder(config: RunConfig, base: Path) -> Path | None:
     """The model folder, where the config names one that is there; a cold start makes its own later."""
     folder = None if config.model.path is None else resolve(config.model.path, base)
     return folder if folder is not None and (folder / "config.json").is_file() else None
+
+
+def _room(folder: Path) -> Room | None:
+    return room_in(_json(folder / "config.json"))
 
 
 def _positions(folder: Path) -> int | None:

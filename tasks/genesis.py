@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from papo.engines.requests import Tokenize
-from papo.engines.text_models import positions_in
+from papo.engines.text_models import room_in
 from papo.errors import DataError
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
@@ -145,18 +145,18 @@ def _tokenized(run: Run, split: str, config: RunConfig) -> pl.DataFrame:
 def _check_positions(run: Run, rows: pl.DataFrame, split: str, config: RunConfig) -> None:
     """Raises DataError where a prompt leaves the model no room for the longest completion (C-15)."""
     path = f"{MODEL}/config.json"
-    positions = positions_in(json.loads(run.disk.read(path))) if run.disk.exists(path) else None
+    room = room_in(json.loads(run.disk.read(path))) if run.disk.exists(path) else None
     completion = config.sampling.max_completion_length
-    if positions is None:
+    if room is None:
         return
-    over = rows.filter(pl.col("prompt_ids").list.len() + completion > positions)
+    over = rows.filter(pl.col("prompt_ids").list.len() + completion > room.tokens)
     if over.height:
         name, ids = over.select("prompt_id", "prompt_ids").row(0)
         raise DataError(
             f"Prompt {name} of data.{split} has {len(ids)} tokens, and with sampling.max_completion_length = "
-            f"{completion} that is more than the model's {positions} positions ({over.height} such prompts). Lower "
-            f"max_completion_length, or sampling.max_prompt_length to {positions - completion} with "
-            "data.overlong_prompts: drop."
+            f"{completion} that is more than the model has: {room.limit} ({over.height} such prompts). Lower "
+            f"max_completion_length, or sampling.max_prompt_length to {room.tokens - completion} with "
+            f"data.overlong_prompts: drop{room.way_out}."
         )
 
 

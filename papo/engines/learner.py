@@ -249,7 +249,7 @@ class Learner:
             with self._gathered([tensors.base]):
                 yield name, tensors.base.detach().to("cpu", copy=self._stage == 3)
         if with_buffers:
-            yield from self.engine.module.named_buffers()
+            yield from _buffers_at_rest(self.engine.module)
 
 
 def _stored(files: Mapping[str, Any], name: str) -> Tensor:
@@ -259,7 +259,22 @@ def _stored(files: Mapping[str, Any], name: str) -> Tensor:
 def _named_tensors(module: Any) -> Iterator[tuple[str, Tensor]]:
     # Buffers too: a rotary table that was cast to bfloat16 changes every log-prob under equal weights.
     yield from module.named_parameters()
-    yield from module.named_buffers()
+    yield from _buffers_at_rest(module)
+
+
+def _buffers_at_rest(module: Any) -> Iterator[tuple[str, Tensor]]:
+    """LongRoPE and dynamic scaling set a module's frequencies anew in each pass, from its length: what they hold is a
+    trace of the last pass, and what they are set from is the state."""
+    for name, buffer in module.named_buffers():
+        path, _, leaf = name.rpartition(".")
+        owner, layer = module.get_submodule(path), leaf.removesuffix("inv_freq")
+        kinds: Any = getattr(owner, "rope_type", None)
+        kind = kinds.get(layer.removesuffix("_")) if isinstance(kinds, Mapping) else kinds
+        if leaf.endswith("inv_freq") and kind in ("longrope", "dynamic"):
+            # Of what it is set from, the same again.
+            yield name, getattr(owner, f"{layer}original_inv_freq", buffer)
+        else:
+            yield name, buffer
 
 
 def module_fingerprint(module: Any) -> Fingerprint:

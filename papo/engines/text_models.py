@@ -4,6 +4,7 @@ A reward model is one, and so is an explicit process reward model: both say how 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from papo.values import value
@@ -14,6 +15,15 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx")
 """What config.json calls them: most models, GPT-2 and its kin, MPT, the oldest."""
 _OFFSET_POSITIONS = ("camembert", "longformer", "roberta", "xlm-roberta", "xlm-roberta-xl", "xmod")
 """Models whose positions are counted from behind their padding's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Tokens that prompt and completion may have together, what limits them, and what can be done but shorten them."""
+
+    tokens: int
+    limit: str
+    way_out: str = ""
 
 
 @value
@@ -107,14 +117,45 @@ def label_index(label: int | str | None, names: list[str]) -> int:
     return index
 
 
+def room_in(config: Mapping[str, Any]) -> Room | None:
+    """How long prompt and completion may be together, from a model's config.json; None where it does not say."""
+    positions, switch = positions_in(config), _switch_in(config)
+    if switch is not None and (positions is None or switch < positions):
+        return Room(
+            switch,
+            f"{switch} positions before LongRoPE's long_factor takes over and changes the log-probs of all tokens",
+            ", or give config.json the same numbers for both, so that every length is computed alike",
+        )
+    return None if positions is None else Room(positions, f"{positions} positions")
+
+
 def positions_in(config: Mapping[str, Any]) -> int | None:
     """Tokens that a model takes at most, from its config.json; None where it does not say."""
-    inner = config.get("text_config")
-    places = [config, *([cast("Mapping[str, Any]", inner)] if isinstance(inner, Mapping) else [])]
-    found = next((place[key] for place in places for key in _POSITIONS if place.get(key) is not None), None)
+    found = next((place[key] for place in _places(config) for key in _POSITIONS if place.get(key) is not None), None)
     if not isinstance(found, int):
         return None
     padding = config.get("pad_token_id")
     if config.get("model_type") in _OFFSET_POSITIONS:
         return found - 1 - (padding if isinstance(padding, int) else 1)
     return found
+
+
+def _switch_in(config: Mapping[str, Any]) -> int | None:
+    """The length behind which LongRoPE computes a whole sequence by other factors. Sampling passes it in the middle of
+    a row whose first keys are computed already, and the longest row of a batch takes the others with it."""
+    for place in _places(config):
+        scaling: Any = place.get("rope_parameters") or place.get("rope_scaling")
+        if not isinstance(scaling, Mapping):
+            continue
+        factors = cast("Mapping[str, Any]", scaling)
+        short, long = factors.get("short_factor"), factors.get("long_factor")
+        found = place.get("original_max_position_embeddings") or factors.get("original_max_position_embeddings")
+        if short is not None and long is not None and short != long and isinstance(found, int):
+            return found
+    return None
+
+
+def _places(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Where config.json may speak of the causal LM: at its top, and apart where the model takes images too."""
+    inner = config.get("text_config")
+    return [config, *([cast("Mapping[str, Any]", inner)] if isinstance(inner, Mapping) else [])]

@@ -102,6 +102,34 @@ def test_fingerprints_see_one_bit_of_a_parameter_and_of_a_buffer() -> None:
     assert len(seen) == 4
 
 
+@pytest.mark.parametrize(
+    ("kind", "scaling", "length"),
+    [
+        ("Phi3Config", {"rope_type": "longrope", "short_factor": [1.0, 1.1], "long_factor": [2.0, 3.0]}, 30),
+        ("LlamaConfig", {"rope_type": "dynamic", "factor": 2.0}, 70),
+    ],
+)
+def test_c_07_a_fingerprint_does_not_know_how_long_the_last_pass_was(
+    kind: str, scaling: dict[str, Any], length: int
+) -> None:
+    """A run that is resumed opens a model that has passed over nothing yet."""
+    import transformers
+
+    from papo.engines.learner import module_fingerprint
+
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    limits = {"max_position_embeddings": 60, "original_max_position_embeddings": 24}
+    rope = {"rope_theta": 10000.0, **scaling}
+    config = getattr(transformers, kind)(**sizes, **limits, vocab_size=8, pad_token_id=0, rope_parameters=rope)
+    module: Any = transformers.AutoModelForCausalLM.from_config(config)
+    before, frequencies = module_fingerprint(module), module.model.rotary_emb.inv_freq.clone()
+    module(torch.ones(1, length, dtype=torch.int64))
+    assert not torch.equal(module.model.rotary_emb.inv_freq, frequencies)
+    assert module_fingerprint(module) == before
+    module.model.rotary_emb.original_inv_freq[1] *= 2
+    assert module_fingerprint(module) != before
+
+
 def test_bug_039_and_107_an_export_is_the_trained_model_with_the_tokenizer_it_came_with(
     bench: Bench, tmp_path: Path
 ) -> None:

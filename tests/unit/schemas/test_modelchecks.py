@@ -119,6 +119,24 @@ def test_c_15_a_completion_that_leaves_no_position_for_a_prompt_is_refused(model
     assert "has 60 positions" in faults(model, sampling=lengths(60, 60))
 
 
+@pytest.mark.parametrize("place", ["rope_scaling", "rope_parameters"])
+def test_c_23_rows_that_pass_longrope_s_switch_are_refused(model: Path, place: str) -> None:
+    """Behind it all positions are computed by other factors: what was sampled before it no longer has its log-probs."""
+    scaling = {"type": "longrope", "short_factor": [1.0, 1.1], "long_factor": [2.0, 3.0]}
+    said = {"max_position_embeddings": 100, "original_max_position_embeddings": 60}
+    (model / "config.json").write_text(json.dumps({**said, place: scaling}))
+    assert load(model, sampling=lengths(30, 30))
+    assert warnings(model, sampling=lengths(30, 30)) == []
+    found = faults(model, sampling=lengths(30, 60))
+    assert "60 positions before LongRoPE's long_factor takes over" in found
+    assert "give config.json the same numbers for both" in found
+    (warned,) = warnings(model, sampling=lengths(31, 30))
+    assert "a prompt of more than 30 tokens will be refused" in warned
+    # The same factors at every length, as the message proposes.
+    (model / "config.json").write_text(json.dumps({**said, place: {**scaling, "short_factor": [2.0, 3.0]}}))
+    assert warnings(model, sampling=lengths(31, 60)) == []
+
+
 def test_stop_strings_are_not_empty(model: Path) -> None:
     assert "sampling.stop_strings" in faults(model, sampling={**CONFIG["sampling"], "stop_strings": [""]})
     plain = load(model)

@@ -30,7 +30,7 @@ SAME = [
     ("1", r"\lfloor\frac{\log 8}{\log 2}-2\rfloor"), ("e^{-2000}", r"\frac{1}{e^{2000}}"),
     (r"\tanh(1000)", r"\frac{\sinh(1000)}{\cosh(1000)}"), ("10^{-400}", r"\frac{1}{10^{400}}"),
     ("x+10^{-300}", r"10^{-300}+x"), (r"\cos(10^{-300})", r"\sin(\frac{\pi}{2}-10^{-300})"),
-    (r"\sum_{n=0}^{500}2^n", "2^{501}-1"),
+    (r"\sum_{n=0}^{500}2^n", "2^{501}-1"), ("0", r"\operatorname{sgn}(\sin(3\pi))"),
 ]  # fmt: skip
 DIFFERENT = [
     (r"\binom{n}{7}", "0"), ("2^n", r"2^n+\binom{n}{8}"), (r"\lfloor\frac{n}{64}\rfloor", "0"),
@@ -42,7 +42,9 @@ DIFFERENT = [
     ("n^2", r"n^2+\lceil\frac{n-900}{10^9}\rceil"), (r"\sum_{k=1}^n k", r"\sum_{k=1}^n k+\lfloor\frac{n}{99}\rfloor"),
     ("x", r"\sqrt{x^2+10^{-600}}"), ("1", r"\coth(900)"), ("y=2x", r"y=(2+10^{-300})x"), ("x=0", r"x=10^{-900}"),
     (r"\frac{1}{e^{900}}", r"\frac{1}{2\cosh 900}"), (r"\lfloor \sin x\rfloor", r"\lfloor\frac{\sin x}{2}\rfloor"),
-    (r"\pi", PI),
+    (r"\pi", PI), (r"\sin y=2\sin x", r"\sin y=(2+10^{-300})\sin x"),
+    # Neither side is written with a number at which they differ: only the ends of the pieces tell.
+    ("x", r"x+\max(0,\frac{x}{10^{12}}-3)"), ("x", r"\min(x,\frac x2+3\cdot 10^{12})"),
 ]  # fmt: skip
 WITHOUT_VALUE = [
     r"\infty-\infty", r"\frac{\infty}{\infty}", r"0\cdot\infty", r"5+0\cdot\infty", r"\infty^0", r"\frac{0}{0}",

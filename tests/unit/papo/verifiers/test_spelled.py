@@ -24,6 +24,7 @@ def test_a_number_in_words(text: str, value: int | Fraction) -> None:
     [
         ("six seven", 6, " seven"), ("five and six", 5, " and six"), ("twenty thirty", 20, " thirty"),
         ("eight dogs", 8, " dogs"), ("one thousand million", 1000, " million"), ("forty zero", 40, " zero"),
+        ("one thousand two million", 1002, " million"), ("twenty and five", 20, " and five"),
     ],
 )  # fmt: skip
 def test_it_ends_where_no_number_goes_on(text: str, value: int, rest: str) -> None:
