@@ -3,17 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.proposals import Places, Proposals
 from papo.errors import ConfigError, RunLocked, WayOut
+from papo.later import Later
 from schemas.config import RunConfig
 from schemas.loading import load_config, overridden
 from tasks.disk import LocalDisk
 from tasks.pins import stand_in, without_pins
 from tasks.relocated import base_now
 from tasks.runfile import RunFile, read_run_file, with_config
-from tasks.scorable import try_data
 from tasks.status import RunStatus, status_of
+
+if TYPE_CHECKING:
+    from tasks import scorable
+else:
+    # What reads frames takes seconds to be imported, and a run that has begun has no need of it here.
+    scorable = Later("tasks.scorable")
 
 ENDED = ("done", "stopped")
 COPIED = ("ok", "off")
@@ -60,7 +67,7 @@ def _begun(config: str | None, run_file: RunFile | None, folder: Path, overrides
     else:
         assert run_file is not None, "without a config there is a run file"
         wanted, base = _recorded(run_file, folder, overrides), base_now(run_file, folder)
-    return Wanted(wanted, warnings=tuple(try_data(wanted, base).warnings))
+    return Wanted(wanted, warnings=tuple(scorable.try_data(wanted, base).warnings))
 
 
 def _recorded(run_file: RunFile, folder: Path, overrides: Sequence[str]) -> RunConfig:

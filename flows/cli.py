@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.datacli import data
-from flows.later import Later
 from flows.output import console_on, failures, say, say_json, warn
 from flows.proposals import Places, Proposals
 from papo.errors import ConfigError
+from papo.later import Later
 from papo.version import papo_version
 
 if TYPE_CHECKING:

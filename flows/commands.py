@@ -12,18 +12,17 @@ import yaml
 from rich.table import Table
 
 from flows.beforehand import finished, refuse
-from flows.later import Later
 from flows.output import say
 from flows.proposals import PLAIN, Proposals
 from flows.reporters import reporter_for
 from papo.errors import ConfigError, DataError, Interrupted, PapoError, WayOut
+from papo.later import Later
 from papo.presets import PRESETS
 from papo.printable import one_line
 from schemas.config import RunConfig
 from schemas.loading import load_config, model_warnings, warnings_of
 from schemas.presets import sections_of
 from schemas.runids import run_id_of
-from tasks.scorable import try_data
 from tasks.status import RunStatus, all_runs, status_of
 
 if TYPE_CHECKING:
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
     from flows.conduct import Ended
     from flows.samples import Order
     from tasks import export as exporting
-    from tasks import opening
+    from tasks import opening, scorable
 else:
     # What starts processes takes seconds to be imported, which a refusal is not to wait for.
     build, launch, samples = Later("flows.build"), Later("flows.launch"), Later("flows.samples")
     server, trial = Later("flows.server"), Later("flows.trial")
-    exporting, opening = Later("tasks.export"), Later("tasks.opening")
+    exporting, opening, scorable = Later("tasks.export"), Later("tasks.opening"), Later("tasks.scorable")
 
 COLUMNS = ("run", "state", "iterations", "held-out accuracy", "last moved", "ledger")
 
@@ -218,7 +217,7 @@ def validate(config: str, *, overrides: Sequence[str], by: Proposals) -> Iterato
     """Lines that say what a config will do. Raises ConfigError or DataError with every fault."""
     path = Path(config)
     loaded: RunConfig = load_config(path, overrides)
-    data = try_data(loaded, path.parent, lengths=True)
+    data = scorable.try_data(loaded, path.parent, lengths=True)
     yield f"{path} is valid. config_sha256 {loaded.sha256}"
     for split, raw in data.sources.items():
         yield f"data.{split}: {raw.frame.height} rows, sha256 {raw.sha256[:16]}…"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.later import Later
 from flows.output import failures, say
 from flows.proposals import Places, Proposals
+from papo.later import Later
 
 if TYPE_CHECKING:
     from flows import datacheck, rating, reporters

@@ -7,7 +7,7 @@ from flows.artifacts import ROWS, Artifacts
 from flows.proposals import PLAIN, Proposals
 from flows.reporters import Live, Numbers
 from papo.printable import code_span
-from papo.runs import metrics_of
+from papo.spelling import metrics_of
 from tasks.journal import EVENTS, METRICS, read_lines
 from tasks.run import Run
 

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from papo.errors import Damaged, DataError
-from papo.spelling import number_of
+from papo.spelling import metrics_of
 
 KEY = ["group_id", "sample_index"]
 
@@ -90,19 +90,6 @@ class RunView:
         none of."""
         path = self.folder / "metrics.jsonl"
         return metrics_of(path.read_bytes()) if path.is_file() else []
-
-
-def metrics_of(journal: bytes) -> list[dict[str, Any]]:
-    """The whole lines of a journal of metrics, the last of each iteration; see `RunView.metrics`."""
-    latest: dict[int, dict[str, Any]] = {}
-    for text in journal.splitlines():
-        try:
-            line: dict[str, Any] = json.loads(text)
-            values = {name: number_of(value) for name, value in line["values"].items()}
-            latest[int(line["iteration"])] = {**line, "values": values}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue  # A line that a crash tore.
-    return [latest[iteration] for iteration in sorted(latest)]
 
 
 def open_run(folder: str | Path) -> RunView:

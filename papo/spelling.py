@@ -1,5 +1,6 @@
 """How a number that is not finite is written where there is only JSON, which has no word for it."""
 
+import json
 import math
 from typing import Any
 
@@ -23,3 +24,16 @@ def number_of(value: Number | str) -> Number:
     if value not in SPELLINGS:
         raise ValueError(f"{value!r} is no number: the strings that are one are {', '.join(SPELLINGS)}.")
     return SPELLINGS[value]
+
+
+def metrics_of(journal: bytes) -> list[dict[str, Any]]:
+    """The whole lines of a journal of metrics, the last of each iteration; see `papo.runs.RunView.metrics`."""
+    latest: dict[int, dict[str, Any]] = {}
+    for text in journal.splitlines():
+        try:
+            line: dict[str, Any] = json.loads(text)
+            values = {name: number_of(value) for name, value in line["values"].items()}
+            latest[int(line["iteration"])] = {**line, "values": values}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue  # A line that a crash tore.
+    return [latest[iteration] for iteration in sorted(latest)]

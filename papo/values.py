@@ -16,5 +16,5 @@ OPERATIONAL = {"operational": True}
 def value(cls: type[T]) -> type[T]:
     """Make `cls` a frozen, slotted, keyword-only dataclass in which an unknown field is an error to pydantic."""
     # Read by pydantic when the class is a field of the run config; a plain dict keeps pydantic out of `papo`.
-    cls.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}  # type: ignore[attr-defined]  # a marker pydantic looks up by name
+    cls.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]  # a marker pydantic looks up by name
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)

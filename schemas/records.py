@@ -11,7 +11,7 @@ GENESIS = -1
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FrameRef(Record):

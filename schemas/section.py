@@ -24,7 +24,7 @@ LATER = Later()
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def identity_of(section: BaseModel) -> dict[str, Any]:

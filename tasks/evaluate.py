@@ -9,6 +9,7 @@ from schemas.config import EvaluationConfig, RunConfig, identity_of
 from schemas.records import FrameRef, IterationState
 from tasks.bysource import accuracy_by_source
 from tasks.holding import using
+from tasks.journal import EVALUATED
 from tasks.opinions import Consider, by_rules_alone, opinion_figures, opinion_version, second_opinions
 from tasks.rewardmodels import Ask, asking, version_of
 from tasks.run import Run, shards_of
@@ -16,8 +17,6 @@ from tasks.sampling import addresses, generate_shard, generator_key, sampling_sh
 from tasks.score import process_scores
 from tasks.stage import stage
 from tasks.verify import Faulty, outcomes, stop_if_broken
-
-EVALUATED = "evaluated"
 
 
 @stage(version=4)

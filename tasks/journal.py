@@ -13,8 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from papo.runs import metrics_of
-from papo.spelling import spelled
+from papo.spelling import metrics_of, spelled
 from tasks.clock import Clock
 from tasks.disk import Disk
 from tasks.history import History
@@ -22,6 +21,8 @@ from tasks.history import History
 _LINE = TypeAdapter(dict[str, Any])
 EVENTS = "events.jsonl"
 METRICS = "metrics.jsonl"
+EVALUATED = "evaluated"
+"""The event that an evaluation is told by."""
 
 
 class Journal:

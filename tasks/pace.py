@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from statistics import median
 
-from papo.runs import metrics_of
+from papo.spelling import metrics_of
 from tasks.disk import Disk
 from tasks.journal import METRICS
 

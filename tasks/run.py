@@ -3,13 +3,12 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from papo.engines.generators import Embedded, Generator
 from papo.engines.protocol import Engine
 from papo.judges import Judge
+from papo.later import Later
 from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from schemas.records import GENESIS, Commit, FrameRef, Updated
@@ -22,6 +21,11 @@ from tasks.lock import Lease
 from tasks.modelfiles import files_sha256
 from tasks.pace import Pace
 from tasks.store import RunStore
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = Later("polars")
 
 T = TypeVar("T")
 SCRATCH = "scratch"
@@ -45,7 +49,7 @@ class Reporter(Protocol):
 class RawData:
     """Rows as read from the source, before the tokenizer: one frame a split, and what the source hashes to."""
 
-    frame: pl.DataFrame
+    frame: "pl.DataFrame"
     sha256: str
 
 
@@ -123,7 +127,7 @@ class Run:
         iteration: int,
         shard: int,
         key_parts: dict[str, Any],
-        make: Callable[[], pl.DataFrame],
+        make: "Callable[[], pl.DataFrame]",
     ) -> FrameRef:
         """The artifact under this key: adopted if it was published before, else made, validated and published."""
         key = key_of(stage=stage, version=version, iteration=iteration, shard=shard, **key_parts)
@@ -132,7 +136,7 @@ class Run:
         self.journal.event("adopted" if found else "making", **address, key=key, parts=key_parts)
         return found or self.store.publish(make(), **address, version=version, key=key)
 
-    def staged(self, name: str, write: Callable[[str], None]) -> pl.DataFrame:
+    def staged(self, name: str, write: Callable[[str], None]) -> "pl.DataFrame":
         """What an engine wrote to a scratch file, which is gone afterwards."""
         path = f"{SCRATCH}/{name}.parquet"
         local = self.disk.local(path)

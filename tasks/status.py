@@ -12,8 +12,7 @@ from schemas.records import CheckpointManifest, Record
 from tasks.checkpoints import FOLDER as CHECKPOINTS
 from tasks.checkpoints import MANIFEST
 from tasks.disk import LocalDisk
-from tasks.evaluate import EVALUATED
-from tasks.journal import EVENTS, METRICS, read_events, read_lines
+from tasks.journal import EVALUATED, EVENTS, METRICS, read_events, read_lines
 from tasks.ledger import Ledger
 from tasks.lock import is_held, moved_at, read_holder
 from tasks.relocated import is_called

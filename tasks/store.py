@@ -8,17 +8,24 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from papo.errors import Damaged, Fenced, LedgerMismatch
+from papo.later import Later
 from schemas.canonical import canonical_json
-from schemas.frames import SCHEMAS, Frame, check
 from schemas.records import GENESIS, Commit, Fingerprint, FrameRef, Updated
 from tasks.disk import Disk
 from tasks.history import History
 from tasks.publish import create_once, ensure_folder, replace
 from tasks.stored import StoredCommit, parsed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from schemas import frames
+else:
+    # Who reads commits alone (a refusal, the status of a run) does not wait seconds for what reads frames.
+    pl, frames = Later("polars"), Later("schemas.frames")
 
 ARTIFACTS = {
     "prepare": "data", "sample": "prompts", "generate": "rollouts", "verify": "outcomes", "score": "scores",
@@ -35,7 +42,7 @@ def folder_of(iteration: int) -> str:
     return "iterations/genesis" if iteration == GENESIS else f"iterations/{iteration:05d}"
 
 
-def encode(frame: pl.DataFrame) -> bytes:
+def encode(frame: "pl.DataFrame") -> bytes:
     """Parquet bytes, equal for equal frames."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
@@ -47,10 +54,10 @@ class RunStore:
         self.disk = disk
 
     def publish(
-        self, frame: pl.DataFrame, *, stage: str, version: int, iteration: int, shard: int, key: str
+        self, frame: "pl.DataFrame", *, stage: str, version: int, iteration: int, shard: int, key: str
     ) -> FrameRef:
         """Validate `frame` and make it durable under `key`; if another writer was first, its artifact is returned."""
-        schema = SCHEMAS[stage]
+        schema = frames.SCHEMAS[stage]
         data = encode(frame)
         sha256 = hashlib.sha256(data).hexdigest()
         _validated(frame, schema, sha256, what=f"What {stage} made in {folder_of(iteration)}, shard {shard},")
@@ -87,13 +94,13 @@ class RunStore:
             return None
         return ref if ref.key == key else None
 
-    def load(self, ref: FrameRef) -> pl.DataFrame:
+    def load(self, ref: FrameRef) -> "pl.DataFrame":
         """Read a frame and hold it to its hash and its contract.
 
         Raises Damaged if the file is missing or its bytes are not those that were published.
         """
         frame = pl.read_parquet(io.BytesIO(self._bytes(ref)))
-        _validated(frame, SCHEMAS[ref.stage], ref.sha256, what=ref.path)
+        _validated(frame, frames.SCHEMAS[ref.stage], ref.sha256, what=ref.path)
         return frame
 
     def verify(self, ref: FrameRef) -> None:
@@ -219,10 +226,10 @@ def _sidecar(iteration: int, stage: str, shard: int, key: str) -> str:
     return f"{folder_of(iteration)}/{stage}-{shard:04d}-{key[:16]}.json"
 
 
-def _validated(frame: pl.DataFrame, schema: type[Frame], sha256: str, *, what: str) -> None:
+def _validated(frame: "pl.DataFrame", schema: "type[frames.Frame]", sha256: str, *, what: str) -> None:
     known = (schema.__name__, sha256)
     if known not in _VALIDATED:
-        check(frame, schema, what=what)
+        frames.check(frame, schema, what=what)
         if len(_VALIDATED) == _REMEMBERED:
             del _VALIDATED[next(iter(_VALIDATED))]
         _VALIDATED[known] = None

@@ -9,7 +9,7 @@ from functools import cache
 from random import Random
 
 from papo.errors import DiskFull, EngineDied, Fenced, LedgerMismatch
-from papo.runs import metrics_of
+from papo.spelling import metrics_of
 from tasks.store import RunStore
 from tests.simulation.disk import Crash, Faults, SimDisk
 from tests.simulation.world import Machine, undisturbed

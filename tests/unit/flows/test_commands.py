@@ -75,6 +75,20 @@ def test_c_31_numbers_that_mean_nothing_are_refused(words: tuple[str, ...]) -> N
     assert papo(*words).exit_code == 2
 
 
+@pytest.mark.parametrize("words", [("resume", "bench"), ("status", "bench"), ("ls",), ("resume", "nowhere")])
+def test_c_31_what_needs_no_frame_waits_for_no_library_of_frames(runs: Path, words: tuple[str, ...]) -> None:
+    script = (
+        "import sys\nfrom flows.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'polars', 'pandera', 'pandas', 'pyarrow', 'prefect', 'mlflow', 'torch'} & sys.modules.keys()\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    command = [sys.executable, "-c", script, *words, "--runs", str(runs)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "bench" in done.stdout + done.stderr
+
+
 def test_c_31_a_finished_run_says_so_and_starts_nothing(runs: Path) -> None:
     done = papo("resume", "bench", "--runs", runs)
     assert done.exit_code == 0, done.output

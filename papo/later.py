@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, so that `papo --help` does not wait for what a run needs."""
+"""Modules that are imported when first used, so that a refusal or a look does not wait for what a run needs."""
 
 from importlib import import_module
 from typing import Any
