@@ -2,6 +2,8 @@
 
 import json
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,21 @@ CASES: list[tuple[str, Damage, list[str], str]] = [
     ),
     ("a tokenizer cut short", lambda at: (at / "model" / "tokenizer.json").write_text("{"), [], "tokens of"),
     ("more rows than there are", nothing, ["data.train.take=200"], "take is 200, but rows.jsonl has 12 rows"),
+    ("no such data", nothing, ["data.train.path=gone.jsonl"], "data.train.path is gone.jsonl"),
+    ("no such column", nothing, ["data.train.columns.prompt=task"], "no column 'task'"),
+    ("no such model", nothing, ["model.path=gone"], "model.path is gone"),
+    (
+        "a reward that is not there",
+        nothing,
+        ["reward.outcome={kind: custom, target: 'no_such_module:judge'}"],
+        "no_such_module:judge fails on a sample completion (ModuleNotFoundError",
+    ),
+    (
+        "a reward model that is not there",
+        nothing,
+        ["reward.outcome={kind: reward_model, path: gone}"],
+        "reward.outcome.path is gone",
+    ),
     ("decay that AdamW refuses", nothing, ["optimizer.betas=[0.9, 1.5]"], "optimizer.betas is [0.9, 1.5]"),
     ("no epsilon", nothing, ["optimizer.eps=-1.0"], "optimizer.eps is -1.0"),
 ]
@@ -106,3 +123,16 @@ def test_c_17_what_fails_late_is_refused(folder: Path, damage: Damage, overrides
     assert code == 2, said
     assert part in said
     assert "word@" not in said
+
+
+def test_c_17_a_check_of_all_that_can_be_seen_loads_no_model(folder: Path) -> None:
+    validated(folder)
+    script = (
+        "import sys\nfrom flows.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        "engines = {'torch', 'transformers', 'deepspeed', 'prefect', 'mlflow'} & sys.modules.keys()\n"
+        "sys.exit(f'imported {engines}' if engines else code)"
+    )
+    command = [sys.executable, "-c", script, "validate", str(folder / "run.yaml")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
