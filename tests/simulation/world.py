@@ -76,6 +76,10 @@ class Machine:
     began: float = 0.0
     """What the clock says when the machine is first started."""
     judge: Judge | None = None
+    code: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Source of custom rewards, which the run keeps."""
+    beside: dict[str, dict[str, bytes]] = field(default_factory=dict[str, dict[str, bytes]])
+    """Config and tokenizer of models beside the policy, by role."""
 
     def surroundings(
         self, disk: SimDisk, *, die_in: int | None = None, stall_in: tuple[int, ...] = (), inexact: bool = False
@@ -101,6 +105,8 @@ class Machine:
             reporter=Silent(),
             judge=self.judge,
             hashed=lambda folder: sha256_of("a reward model's files"),
+            pinned=lambda config: (config, self.code),
+            beside=lambda config: self.beside,
         )
 
     def run(
