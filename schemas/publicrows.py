@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from papo.rewards.codechecks import takes_objects
 from papo.rewards.extraction import extract, last_box
 
 Values = Mapping[str, Any]
@@ -113,9 +114,22 @@ def apps_prompt(values: Values) -> Any:
 
 
 def apps_tests(values: Values) -> Any:
-    """APPS: inputs and outputs as JSON, which some copies hold as an object."""
+    """APPS: inputs and outputs as JSON, which some copies hold as an object; with starter code that asks for objects of
+    LeetCode's classes, by which the reward sees that nothing can be tested."""
     found = column("input_output")(values)
+    if isinstance(found, str) and takes_objects(values.get("starter_code")):
+        found = _as_json(found)
+    if isinstance(found, dict) and takes_objects(values.get("starter_code")):
+        found = {**cast("dict[str, Any]", found), "starter_code": values["starter_code"]}
     return json.dumps(_plain(found), ensure_ascii=False) if isinstance(found, dict | list) else found
+
+
+def _as_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # What is wrong with it is for the reward to say.
+        return text
 
 
 def contest_tests(values: Values) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from papo.rewards.codechecks import completed, refuse_no_python, refuse_untestable
+from papo.rewards.codechecks import completed, heads_in, refuse_no_python, refuse_own_classes, refuse_untestable
 from papo.rewards.codevalues import longest_reply
 from papo.sandbox import Limits
 from papo.sandbox.transfer import encode, is_a
@@ -74,6 +74,7 @@ def read_tests(reference_answer: str) -> Suite:
 
 
 def _from_object(found: Mapping[str, Any]) -> Suite:
+    refuse_own_classes(heads_in(found.get("starter_code")))
     if "entry_point" in found:
         name, prompt = found["entry_point"], found.get("prompt", "")
         name = _function("entry_point", name)

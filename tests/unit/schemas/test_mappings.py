@@ -11,6 +11,7 @@ from schemas.publicrows import UnmappedError
 
 BOX = "We add them, so $\\boxed{\\frac{3}{4}}$."
 TESTS = json.dumps({"inputs": ["1 2\n"], "outputs": ["3\n"]})
+OBJECTS = "class Solution:\n    def f(self, head: ListNode) -> int:\n        "
 GROUP = {"input": ["1 2\n"], "output": ["3\n"]}
 SHEPHERD = "Tom has 2 pens and buys 3. How many? Step 1: 2 + 3 = 5 ки\nStep 2: The answer is: 5 ки"
 LABEL = "Tom has 2 pens and buys 3. How many? Step 1: 2 + 3 = 5 +\nStep 2: The answer is: 5 +"
@@ -38,6 +39,13 @@ ROWS: list[tuple[MappingName, dict[str, Any], Any, Any, Any]] = [
         "Add.\n\ndef add(a, b):",
         TESTS,
         "4",
+    ),
+    (
+        "apps",
+        {"problem_id": "5", "question": "Sum.", "input_output": TESTS, "starter_code": OBJECTS},
+        f"Sum.\n\n{OBJECTS}",
+        json.dumps({**json.loads(TESTS), "starter_code": OBJECTS}),
+        "5",
     ),
     (
         "codecontests",

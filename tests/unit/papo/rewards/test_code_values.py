@@ -16,6 +16,39 @@ from papo.sandbox.isolation import python
 
 # ruff: noqa: E501  # programs, as they are
 REWARD = CodeTests(cpu_seconds=3.0, wall_seconds=12.0)
+LISTS = """
+class ListNode:
+    def __init__(self, val=0, next=None):
+        self.val, self.next = val, next
+
+def list_node(values):
+    if not values:
+        return None
+    head = ListNode(values[0])
+    at = head
+    for value in values[1:]:
+        at.next = ListNode(value)
+        at = at.next
+    return head
+
+def is_same_list(one, other):
+    while one and other and one.val == other.val:
+        one, other = one.next, other.next
+    return one is None and other is None
+
+def total(values):
+    at, found = list_node(values), 0
+    while at:
+        at, found = at.next, found + at.val
+    return found
+"""
+"""What sets of LeetCode's problems put before their tests."""
+
+
+def leet(test: str, prompt: str = LISTS) -> dict[str, Any]:
+    return {"prompt": prompt, "entry_point": "Solution().f", "test": f"def check(candidate):\n    {test}\n"}
+
+
 HONEST: dict[str, Any] = {
     "leet": (
         "class Solution:\n def f(self, a: List[int]) -> Optional[int]:\n  return max(a)",
@@ -120,6 +153,19 @@ HONEST: dict[str, Any] = {
             "test": "def check(candidate):\n    assert candidate(x=1)==1",
         },
     ),
+    "own values": (
+        "class Solution:\n def f(self,x):\n    return sum(x)",
+        leet("assert candidate([total([1, 2]), 3]) == total([1, 2, 3])"),
+    ),
+    "starter": (
+        "class Solution:\n def f(self,x):\n    return sum(x)",
+        {
+            "starter_code": "class Solution:\n    def f(self, x: List[int]) -> int:\n        ",
+            "fn_name": "f",
+            "inputs": [[[1, 2]]],
+            "outputs": [3],
+        },
+    ),
     "print float": ("print(1.50)", {"inputs": ["1"], "outputs": ["1.5000"]}),
     "exit0": ("import sys\nprint(1)\nsys.exit(0)", {"inputs": ["1"], "outputs": ["1"]}),
     "main": (
@@ -187,6 +233,23 @@ UNTESTABLE: dict[str, Any] = {
     "np": {"test_list": ["assert f(3)==2"], "test_imports": ["import numpy as np"]},
     "cls": {"test_list": ["class A: pass\nassert f(A())==2"]},
     "null": {"fn_name": "gcd", "inputs": [[5]], "outputs": [None]},
+    "list node": leet("assert candidate(head=list_node([1, 2])) == 3"),
+    "list nodes": leet("assert candidate([list_node([1]), list_node([2])]) == 3"),
+    "list nodes made": leet("assert candidate([list_node(x) for x in ([1], [2])]) == 3"),
+    "list node named": leet("head = list_node([1])\n    assert candidate(head) == 1"),
+    "list node back": leet("assert is_same_list(candidate([1, 2]), list_node([1, 2]))"),
+    "list node alone": leet("assert candidate([1]) == ListNode(1)"),
+    "list node said": {
+        "prompt": f"{LISTS}\ndef f(head: 'Optional[ListNode]') -> int:\n",
+        "entry_point": "f",
+        "test": "def check(candidate):\n    assert candidate(None) == 0\n",
+    },
+    "starter": {
+        "starter_code": "class Solution:\n    def f(self, root: Optional[TreeNode]) -> int:\n        ",
+        "fn_name": "f",
+        "inputs": [[[1, 2]]],
+        "outputs": [3],
+    },
     "setup": {"test_list": ["assert f(root)==2"], "test_setup_code": "root=Node(1)"},
 }
 """C-28: tests that no program can pass, or any would."""
