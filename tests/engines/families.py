@@ -27,6 +27,8 @@ _SIZES = {
 _EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
 _GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 60, "vocab_size": 24, "initializer_range": 0.2}
 _BLOOM = {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 24, "initializer_range": 0.2}
+_LONGROPE = {"rope_type": "longrope", "rope_theta": 10000.0, "long_factor": [2.0, 3.0, 4.0, 6.0]}
+_SHORT_FACTOR = {"short_factor": [1.0, 1.1, 1.2, 1.3]}
 _FALCON = {
     "vocab_size": 24,
     "hidden_size": 32,
@@ -48,6 +50,19 @@ FAMILIES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "Gemma 2": ("Gemma2Config", _SIZES | {"sliding_window": 12, "query_pre_attn_scalar": 8}),
     "Gemma 3": ("Gemma3TextConfig", _SIZES | {"sliding_window": 12, "query_pre_attn_scalar": 8}),
     "Phi-3": ("Phi3Config", _SIZES | {"pad_token_id": 0}),
+    "Phi-3 LongRoPE": (
+        "Phi3Config",
+        _SIZES
+        | {"pad_token_id": 0, "max_position_embeddings": 120, "original_max_position_embeddings": 60}
+        | {"rope_parameters": _LONGROPE | _SHORT_FACTOR},
+    ),
+    "Phi-3 LongRoPE passed": (
+        "Phi3Config",
+        _SIZES
+        | {"pad_token_id": 0, "original_max_position_embeddings": 24}
+        | {"rope_parameters": _LONGROPE | {"short_factor": _LONGROPE["long_factor"]}},
+    ),
+    "Llama dynamic": ("LlamaConfig", _SIZES | {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0}}),
     "GPT-2": ("GPT2Config", _GPT2),
     "GPT-NeoX": ("GPTNeoXConfig", _SIZES | {"tie_word_embeddings": True, "use_parallel_residual": True}),
     "OLMo-2": ("Olmo2Config", _SIZES),
