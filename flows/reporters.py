@@ -26,8 +26,9 @@ class Live(Reporter, Protocol):
     def end(self) -> None: ...
 
 
-def reporter_for(stream: TextIO = sys.stdout) -> Live:
-    """Bars and colours where somebody watches, plain lines elsewhere."""
+def reporter_for(stream: TextIO | None = None) -> Live:
+    """Bars and colours where somebody watches, plain lines elsewhere; on standard output unless said otherwise."""
+    stream = sys.stdout if stream is None else stream
     console = console_on(stream)
     return (
         TerminalReporter(console)

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from papo.loopback import bypass_proxy, is_loopback, unusable_proxies
+from papo.printable import printable
 from tasks.lock import boot_id
 
 HOME = ".prefect"
@@ -119,15 +120,15 @@ def up(runs: Path, *, out: TextIO = sys.stdout) -> int:
     """Keep the server of this folder running until Ctrl-C, so that finished runs can be looked at. The exit code."""
     with server(runs, port=UI_PORT) as found:
         if found.url is None or found.kind == "given":
-            print(found.message, file=out, flush=True)
+            print(printable(found.message), file=out, flush=True)
             return int(found.url is None)
-        print(f"Prefect UI: {found.ui} — Ctrl-C ends it (runs that use it keep it).", file=out, flush=True)
+        print(printable(f"Prefect UI: {found.ui} — Ctrl-C ends it (runs that use it keep it)."), file=out, flush=True)
         try:
             while _answers(found.url):
                 time.sleep(5.0)
         except KeyboardInterrupt:
             return 0
-    print(f"The server is gone. Its log: {runs / HOME / LOG}", file=out, flush=True)
+    print(printable(f"The server is gone. Its log: {runs / HOME / LOG}"), file=out, flush=True)
     return 1
 
 
