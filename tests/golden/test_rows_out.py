@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from papo.advantages import Advantage, Prime, prime_normalized, zero_reason
+from papo.advantages import Advantage, GrpoProcess, MultiReward, Prime, prime_normalized, zero_reason
 from papo.rollouts import AdvantageTerms, ScoredRollouts, ragged
 from tests.golden.golden_vectors import assert_golden, load, numbers
 
@@ -58,3 +58,31 @@ def test_c_21_the_largest_return_is_that_of_a_row_that_takes_part():
     expected, wrong = (np.concatenate([numbers(row) for row in rows]) for rows in
                        (case["normalized"], case["wrong"]["value"]))  # fmt: skip
     assert_golden(found.values, expected, {"name": case["wrong"]["name"], "value": wrong}, rtol=0, atol=VECTORS["atol"])
+
+
+def test_c_22_equal_sums_are_equal_in_whatever_order_their_rewards_come():
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in their last bit where they are added one after another."""
+    batch = ScoredRollouts(
+        group=np.array([0, 0]),
+        outcome=np.array([0.6, 0.6]),
+        correct=np.array([False, False]),
+        process=np.full(2, np.nan),
+        lengths=np.array([1, 1]),
+        components=np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]]),
+    )
+    assert MultiReward(reward_weights=(1.0, 1.0, 1.0))(batch).outcome.tolist() == [0.0, 0.0]
+
+
+def test_c_21_a_row_that_alone_has_scored_steps_is_compared_with_nothing():
+    """Its peer has a reward, but none of that kind."""
+    batch = scored(
+        {
+            "group": [0, 0],
+            "outcome": [1, 0],
+            "lengths": [2, 1],
+            "step_ends": [[0, 1], []],
+            "step_scores": [[0.9, 0.1], []],
+        }
+    )
+    assert not GrpoProcess()(batch).total.any()
+    assert by_token(GrpoProcess()(batch), [2, 1]).tolist() == [0.0, 0.0, 0.0]

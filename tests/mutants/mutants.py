@@ -13,6 +13,7 @@ LOSS_LAWS = (*LOSS, "tests/properties/test_losses.py")
 _RATES, _WORDS = "tests/unit/papo/test_passrates.py", "tests/unit/papo/test_correctness.py"
 REWARDS = "tests/unit/papo/rewards"
 _DECIDED = "tests/unit/papo/verifiers/test_decided.py"
+OUT = ("tests/golden/test_rows_out.py", "tests/properties/test_rows_out.py")
 HAND = ("tests/golden/test_by_hand.py", *LOSS)
 
 
@@ -179,6 +180,43 @@ MUTANTS: list[Mutant] = [
     ),
     *_of("advantages", "multi_reward", TOKEN, ("* np.array(self.reward_weights)", "")),
     *_of("advantages", "schedules", TOKEN, ("iteration >= self.iterations", "iteration > self.iterations")),
+    *_of(
+        "advantages",
+        "normalize",
+        OUT,
+        ("weights=kept)[index] > 1", "weights=kept)[index] > 0"),
+        ("_std(advantages[where], ddof=ddof)", "_std(advantages, ddof=ddof)"),
+        ("    if deviation > 0:\n", "    if True:\n"),
+    ),
+    *_of(
+        "advantages",
+        "prime",
+        OUT,
+        ('self.prime_form == "reinforce"\n', "False\n"),
+        ("None if alone_too else has_peers(rollouts.outcome, rollouts.group)", "None"),
+        ("if means[members].min() == means[members].max():", "if False:"),
+    ),
+    *_of("advantages", "rloo", OUT, ("where=has_peers(rewards, rollouts.group)", "where=rollouts.scorable")),
+    *_of(
+        "advantages",
+        "multi_reward",
+        OUT,
+        ("np.array([fsum(row) for row in weighted])", "weighted.sum(axis=1)"),
+        ("where=compared", "where=known"),
+    ),
+    *_of(
+        "advantages",
+        "grpo_process",
+        OUT,
+        ("rollouts.group, where=has_steps", "rollouts.group"),
+        ("np.where(compared[row], scores.values, np.nan)", "np.where(rollouts.scorable[row], scores.values, np.nan)"),
+    ),
+    *_of(
+        "advantages",
+        "implicit_rewards",
+        OUT,
+        ("counted = rewards if where is None else", "counted = rewards if True else"),
+    ),
     *_of(
         "losses",
         "aggregation",
