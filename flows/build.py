@@ -22,12 +22,12 @@ from tasks.clock import WallClock
 from tasks.disk import LocalDisk
 from tasks.lock import FileLease
 from tasks.looking import LookingDisk, NoLease
-from tasks.modelfiles import files_sha256
+from tasks.modelfiles import POLICY, Weights, files_sha256, weights_in
 from tasks.opening import open_run
 from tasks.pins import pinned, stand_in
 from tasks.relocated import base_now, found_model, from_run, is_called
 from tasks.run import Reporter, Run
-from tasks.runfile import read_run_file
+from tasks.runfile import RunFile, read_run_file
 from tasks.scorable import try_data
 from tasks.sft import train_model
 from tasks.sources import gone_sources, read_sources
@@ -134,6 +134,7 @@ def open_config(
         found_model=lambda run_file: found_model(run_file, base, folder),
         near=lambda path: from_run(path, folder),
         beside=lambda config: _beside(config, base),
+        weights=lambda run_file: _weights(run_file, base, folder),
     )
     return open_run(around, run_id, config, amend=amend)
 
@@ -150,10 +151,17 @@ def _first_policy(config: RunConfig, base: Path, reporter: Reporter, places: Pla
 
 
 def _beside(config: RunConfig, base: Path) -> dict[str, dict[str, bytes]]:
+    return {role: kept_files(folder) for role, folder in _folders_beside(config, base).items()}
+
+
+def _folders_beside(config: RunConfig, base: Path) -> dict[str, Path]:
     parts = (("critic", config.critic_settings), ("implicit_prm", config.prm_settings))
-    return {
-        role: kept_files(resolve(part.path, base)) for role, part in parts if part is not None and part.path is not None
-    }
+    return {role: resolve(part.path, base) for role, part in parts if part is not None and part.path is not None}
+
+
+def _weights(run_file: RunFile, base: Path, folder: Path) -> Weights:
+    places = {POLICY: Path(found_model(run_file, base, folder))} | _folders_beside(run_file.latest, base)
+    return {role: weights_in(place, run_file.weights.get(role, {})) for role, place in places.items()}
 
 
 def _of(model: RewardModel, base: Path) -> str:

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 
 from papo.version import papo_version
 from schemas.config import RunConfig
+from tasks.checkpoints import FOLDER as CHECKPOINTS
+from tasks.checkpoints import MANIFEST
+from tasks.disk import Disk
 from tasks.genesis import keep_files, keep_model
+from tasks.modelfiles import POLICY, check_weights
 from tasks.pins import as_begun, keep_code, without_pins
 from tasks.run import BESIDE, RawData
 from tasks.runfile import (
@@ -97,7 +101,9 @@ def _begun(around: Surroundings, run_id: str, before: RunFile | None, config: Ru
         kept=keep_model(around.disk, files),
         sources={split: raw.sha256 for split, raw in sources.items()},
         epochs=(epoch(wanted, since=0),),
+        weights={} if before is None else before.weights,
     )
+    fresh = fresh.model_copy(update={"weights": around.weights(fresh)})
     if before is not None and fresh != before:
         # A reference that was exported for the first policy of then.
         for name in around.disk.names(EXPORTS):
@@ -130,10 +136,20 @@ def _gone_on(
     named = named_sources(now.latest)
     gone = tuple(split for split in before.sources if split in named and split not in sources)
     check_sources(before, {split: raw.sha256 for split, raw in sources.items()}, named, gone=gone)
+    if needed := _weights_needed(around.disk, now):
+        weights = check_weights(before.weights, around.weights(now), needed=needed, run_id=run_id)
+        now = now.model_copy(update={"weights": weights})
     keep_code(around.disk, code)
     if now != before:
         write_run_file(around.disk, now)
     return Identified(now, sources, tuple(_notes(before, now, gone)))
+
+
+def _weights_needed(disk: Disk, run_file: RunFile) -> set[str]:
+    """Of which models the weights are not in the run: of all until there is a checkpoint, of an adapter's base ever."""
+    if not any(disk.exists(f"{CHECKPOINTS}/{name}/{MANIFEST}") for name in disk.names(CHECKPOINTS)):
+        return set(run_file.weights)
+    return {POLICY} & run_file.weights.keys() if run_file.latest.model.lora is not None else set()
 
 
 def _origin(around: Surroundings, run_id: str, before: RunFile | None) -> tuple[str, ...]:

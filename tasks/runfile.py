@@ -13,6 +13,7 @@ from schemas.canonical import sha256_of
 from schemas.config import RunConfig
 from schemas.records import Record
 from tasks.disk import Disk
+from tasks.modelfiles import Weights
 from tasks.publish import create_once, replace
 
 PATH = "run.yaml"
@@ -58,6 +59,8 @@ class RunFile(Record):
     epochs: tuple[ConfigEpoch, ...]
     kept: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each file of `model/`; empty for a run from before they were recorded."""
+    weights: Weights = Field(default_factory=dict)
+    """Files of weights of the models that the run starts from and does not keep; empty likewise."""
 
     @property
     def latest(self) -> RunConfig:

@@ -11,7 +11,7 @@ from schemas.config import RunConfig
 from tasks.clock import Clock
 from tasks.disk import Disk
 from tasks.lock import Lease
-from tasks.modelfiles import files_sha256
+from tasks.modelfiles import Weights, files_sha256
 from tasks.run import RawData, Reporter
 from tasks.runfile import RunFile
 
@@ -47,3 +47,5 @@ class Surroundings:
     """The way to a path from the run's folder."""
     beside: Callable[[RunConfig], dict[str, dict[str, bytes]]] = lambda config: {}
     """Config and tokenizer files of each model that starts from a folder of its own: critic, implicit_prm."""
+    weights: Callable[[RunFile], Weights] = lambda run_file: {}
+    """Files of weights of the model folders that a run starts from, as they are now."""

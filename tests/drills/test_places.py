@@ -138,3 +138,16 @@ def test_a_project_that_was_moved_as_a_whole_goes_on_there(scripted: Make, tmp_p
     assert there.hashes == straight.hashes
     run_file = yaml.safe_load((there.folder / "run.yaml").read_text())
     assert run_file["base"] == str(project)
+
+
+def test_changed_weights_are_refused_by_name_before_the_first_checkpoint(scripted: Make) -> None:
+    run = scripted("early")
+    assert run.run("--limit", "1") == 0, run.text
+    shutil.rmtree(run.folder / "checkpoints")
+    weights = run.config.parent / "model" / "model.safetensors"
+    data = weights.read_bytes()
+    weights.write_bytes(data + b" ")
+    assert run.command("resume", "--direct") == 2, run.text
+    assert "model.safetensors of the policy's model folder is another file than when run early began" in run.text
+    weights.write_bytes(data)
+    assert run.command("resume", "--direct") == 0, run.text
