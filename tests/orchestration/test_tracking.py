@@ -97,6 +97,31 @@ def test_every_attempt_goes_to_one_run_and_no_point_twice(runs: Path) -> None:
     assert run.info.status == "FINISHED"
 
 
+def test_c_01_a_copy_has_an_mlflow_run_of_its_own_with_its_origin(runs: Path) -> None:
+    """A folder that was copied with its tracking.json, or renamed, writes nothing into the MLflow run of before."""
+    folder = make_run(runs)
+    write(folder, 0, {"accuracy": 0.5})
+    assert follow(folder).state == "ok"
+    client, first = only_run(runs)
+    copy = runs / "copy"
+    shutil.copytree(folder, copy)
+    fields = yaml.safe_load((copy / "run.yaml").read_text())
+    (copy / "run.yaml").write_text(yaml.safe_dump({**fields, "run_id": "copy", "origin": ["run"]}))
+    write(copy, 1, {"accuracy": 0.75})
+    for _ in range(2):
+        assert follow(copy).state == "ok"
+    found = client.search_runs([first.info.experiment_id])
+    (other,) = [run for run in found if run.info.run_id != first.info.run_id]
+    assert other.data.tags["papo.run_id"] == "copy"
+    assert other.data.tags["papo.origin"] == "run"
+    assert other.data.tags["papo.origin_mlflow_run"] == first.info.run_id
+    assert [step for step, _, _ in points(client, other, "accuracy")] == [0, 1]
+    assert [step for step, _, _ in points(client, first, "accuracy")] == [0]
+    assert "papo.origin" not in client.get_run(first.info.run_id).data.tags
+    write(folder, 1, {"accuracy": 0.25})
+    assert follow(folder).mlflow_run_id == first.info.run_id
+
+
 def test_names_lengths_and_numbers_are_cleaned_without_loss(runs: Path) -> None:
     """BUG-127, and values that are no finite numbers: counted, not copied."""
     folder = make_run(runs, epochs=[{"long": "x" * 7000, "list": [1, 2], "none": None}])
