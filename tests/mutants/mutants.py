@@ -14,6 +14,7 @@ _RATES, _WORDS = "tests/unit/papo/test_passrates.py", "tests/unit/papo/test_corr
 REWARDS = "tests/unit/papo/rewards"
 _DECIDED = "tests/unit/papo/verifiers/test_decided.py"
 OUT = ("tests/golden/test_rows_out.py", "tests/properties/test_rows_out.py")
+CODE = (f"{REWARDS}/test_code_values.py", f"{REWARDS}/test_code_tests.py")
 HAND = ("tests/golden/test_by_hand.py", *LOSS)
 
 
@@ -419,6 +420,14 @@ MUTANTS: list[Mutant] = [
         ("_SCALES[word] < smallest", "_SCALES[word]"),
         ("return None if _GOES_ON.match(text, end) else (value, end)", "return value, end"),
         ('word == "and" and last in ("hundred", "scale")', 'word == "and" and last'),
+    ),
+    *_of(
+        "rewards",
+        "codevalues",
+        CODE,
+        ("len(json.dumps(expected)) + OF_A_VALUE", "2**30 + OF_A_VALUE"),
+        ('letter in ("l", "t") and all(', "all("),
+        ("len(known) == len(body) == len({key for key, _ in known})", "len(known) == len(body)"),
     ),
     *_of(
         "rewards",
