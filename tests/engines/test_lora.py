@@ -135,6 +135,18 @@ def test_a_merged_export_and_the_adapter_alone_say_the_same(adapted: Bench, tmp_
     assert models.stored_in(tmp_path / "merged").keys() == models.stored_in(adapted.model).keys()
 
 
+def test_c_31_weights_may_be_read_by_whom_the_files_beside_them_may(adapted: Bench, tmp_path: Path) -> None:
+    """Checkpoints, exports and adapters alone: their library makes safetensors for their owner only."""
+    adapted.open()
+    adapted.host.save(str(tmp_path / "checkpoint"))
+    adapted.host.export(str(tmp_path / "merged"))
+    adapted.host.export_adapter(str(tmp_path / "adapter"))
+    for folder in tmp_path.iterdir():
+        modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()}
+        assert any(name.endswith(".safetensors") for name in modes)
+        assert len(set(modes.values())) == 1, modes
+
+
 def test_a_policy_without_an_adapter_has_none_to_export(bench: Bench, tmp_path: Path) -> None:
     bench.open()
     with pytest.raises(EngineError, match="trained whole"):
