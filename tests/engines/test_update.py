@@ -265,10 +265,6 @@ def test_a_kl_loss_reads_the_reference(batch: Batch) -> None:
         batch.update(CREDIT, algorithm=kl)
     batch.bench.open()
     reference = batch.folder / "ref.parquet"
-    with pytest.raises(EngineError, match="no reference is open"):
-        support.write_logprobs(
-            host, batch.bench.prompts, batch.rollouts, reference, state="reference", column="ref_logprobs"
-        )
     fingerprint = host.open(Open(state="reference", model=str(batch.bench.model)))
     assert host.held is not None
     assert fingerprint.policy_sha256 == host.held.policy_sha256
@@ -283,6 +279,24 @@ def test_a_kl_loss_reads_the_reference(batch: Batch) -> None:
     assert again.equals(pl.read_parquet(reference))
     second = batch.update(CREDIT, algorithm=kl, logprobs=(reference,))
     assert second.stats["kl_loss"] > 0.0
+
+
+def test_a_reference_that_no_one_opened_is_missed(batch: Batch) -> None:
+    """On an engine of its own: what other tests opened on the shared one stays open."""
+    bench = replace(batch.bench, host=support.new_host(batch.folder))
+    try:
+        bench.open()
+        with pytest.raises(EngineError, match="no reference is open"):
+            support.write_logprobs(
+                bench.host,
+                bench.prompts,
+                batch.rollouts,
+                batch.folder / "r.parquet",
+                state="reference",
+                column="ref_logprobs",
+            )
+    finally:
+        bench.host.close()
 
 
 def test_the_gap_between_sampler_and_trainer_is_measured(batch: Batch) -> None:
